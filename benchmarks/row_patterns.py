@@ -9,7 +9,7 @@ from math import isqrt
 import torch
 import torch.nn.functional as F
 
-from benchmarks.cases import Case, Make, Tensors
+from benchmarks.cases import Case, Make, Tensors, nbytes
 from benchmarks.image_patterns import cross_entropy
 from benchmarks.kernels import normed, wide
 from benchmarks.pattern import (
@@ -144,6 +144,13 @@ def _embedded(make: Make, rows: int, columns: int) -> Case:
     return planes(lambda table, index: F.embedding(index, table), inputs, 5, 5)
 
 
+def _picked(make: Make, rows: int, columns: int) -> Case:
+    """As many elements of each row as it has, each at an index of its own."""
+    x, index = make.random(rows, columns), make.indices(columns, rows, columns)
+    read = 2 + nbytes(index) / nbytes(x)
+    return planes(lambda x, index: x.gather(-1, index), (x, index), read, read)
+
+
 def _biased_scores(make: Make, *shape: int) -> Case:
     """Attention scores with a bias of each head."""
     bias = make.weight(*shape[1:])
@@ -255,6 +262,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "clip": Pattern(ROWS, _contrastive),
     "gathered": Pattern(ROWS, _gathered),
     "embedded": Pattern(ROWS, _embedded),
+    "picked": Pattern(ROWS, _picked),
     "bias_rows_softmax": Pattern(SCORES, _biased_scores),
     "sloped_softmax": Pattern(SCORES, scaled(_sloped_scores, (1,), 2, 3)),
     "bucketed_softmax": Pattern(SCORES, _bucketed_scores),

@@ -216,6 +216,16 @@ def summed_by_index() -> Case:
     return fusion([a, b, i], call("add", b, made)), [x, other, index]
 
 
+def picked() -> Case:
+    """The gradient of elements that were picked and scaled, added to another one."""
+    g, w = torch.empty(600, 32, dtype=torch.bfloat16), torch.empty(600, 32)
+    other, index = torch.empty(600, 96), torch.empty(600, 32, dtype=torch.int32)
+    a, b, c, i = like(g, w, other, index)
+    terms = call("mul", call("cast", a, dtype=DataType.Float), b)
+    made = call("add", c, call("pick_sum", terms, i, dim=1, count=ints([96])))
+    return fusion([a, b, c, i], call("cast", made, dtype=DataType.BFloat16)), [g, w, other, index]
+
+
 def shared_down() -> Case:
     """Columns whose rows several blocks share, and a running sum of them."""
     x, running = torch.empty(2048, 40, dtype=torch.bfloat16), torch.empty(40)
@@ -328,6 +338,7 @@ CASES = {
         summed_along,
         shared_by_blocks,
         summed_by_index,
+        picked,
         shared_down,
         shared_along,
         summed_over_rows,

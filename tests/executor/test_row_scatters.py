@@ -70,8 +70,8 @@ def test_columns_of_one_index_are_added() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, MANY, 5), (1, MANY, 1), (3, MANY, 1)])
-def test_an_index_that_is_no_broadcast_is_torchs(shape: tuple[int, ...]) -> None:
-    """Also where a row has one element, but for one row."""
+def test_an_index_that_is_no_broadcast_is_no_sum_of_rows(shape: tuple[int, ...]) -> None:
+    """Unless a row has one element."""
 
     def program(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         return torch.gather(x * 2, 1, i) + 1

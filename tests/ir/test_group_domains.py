@@ -26,6 +26,14 @@ def test_pieces_are_the_whole_ones_of_the_order() -> None:
     assert made.axis_maps[2] == (None,)
 
 
+def test_a_sum_of_picks_reduces_over_a_row_and_runs_over_the_places() -> None:
+    index = tensor(DataType.Int, 5, 60, 24)
+    made = GROUP_DOMAINS["pick_sum"]((x, index), {"dim": 1, "count": (constant(9),)})
+    sizes = [(a.size, a.is_reduction) for a in made.domain.logical]
+    assert sizes == [(5, False), (9, False), (24, False), (60, True)]
+    assert made.axis_maps == ((0, 3, 2), (0, 3, 2))
+
+
 def test_a_count_may_be_symbolic() -> None:
     n = symbol("n", DataType.Int)
     made = GROUP_DOMAINS["group_ends"]((order,), {"count": (n,)})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.programs import H200, chain, expand, permute, reshape, total, unsqueeze
+from tests.programs import H200, chain, expand, ints, permute, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from tests.schedule.test_streams import softmax
 from thunder_fuser.codegen.emit import emit
@@ -126,7 +126,13 @@ def grouped(rows: int, columns: int) -> Segment:
     return segment_of([a, order, ends], made)
 
 
-MAKERS = (pointwise, turned, centred, summed_both_ways, denominator, column_sums, grouped)
+def picked(rows: int, columns: int) -> Segment:
+    a, index = halves(rows, columns), integers(rows, columns)
+    count = min(columns, 4096)
+    return segment_of([a, index], call("pick_sum", a, index, dim=1, count=ints([count])))
+
+
+MAKERS = (pointwise, turned, centred, summed_both_ways, denominator, column_sums, grouped, picked)
 CASES = [
     *((make, columns) for make in MAKERS for columns in (1000, 4096)),
     *((make, 40) for make in MAKERS if make is not summed_both_ways),  # two kernels have those

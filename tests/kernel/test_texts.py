@@ -10,7 +10,7 @@ from tests.programs import H200, chain, ints, total
 from tests.schedule.segments import floats, halves, integers, segment_of
 from tests.schedule.test_rows import centred
 from thunder_fuser.ir.build import call
-from thunder_fuser.kernel import column_ir, group_ir, kept_ir, map_ir, row_ir
+from thunder_fuser.kernel import column_ir, group_ir, kept_ir, map_ir, picks, row_ir
 from thunder_fuser.kernel.templates import draft
 from thunder_fuser.segment.segment import Segment
 
@@ -41,6 +41,11 @@ def grouped() -> Segment:
     return segment_of([x, order, ends], call("group_sum", x, order, ends, dim=0, skip=-1))
 
 
+def picked() -> Segment:
+    x, index = halves(4096, 4096), integers(4096, 4096)
+    return segment_of([x, index], call("pick_sum", x, index, dim=1, count=ints([4096])))
+
+
 @pytest.mark.parametrize(
     ("segment", "module"),
     [
@@ -49,8 +54,9 @@ def grouped() -> Segment:
         (columns(), column_ir),
         (kept(), kept_ir),
         (grouped(), group_ir),
+        (picked(), picks),
     ],
-    ids=["map", "rows", "columns", "kept", "groups"],
+    ids=["map", "rows", "columns", "kept", "groups", "picks"],
 )
 def test_the_example_of_a_module_is_a_kernel(segment: Segment, module: ModuleType) -> None:
     assert str(draft(segment, H200, strict=False).lower(False)) in (module.__doc__ or "")

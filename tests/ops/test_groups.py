@@ -67,6 +67,17 @@ def test_a_sum_of_pieces_is_the_same_sum() -> None:
     assert torch.equal(found, torch.zeros(3, 4).index_add(0, index, x))
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_elements_are_added_where_their_own_index_says(dim: int) -> None:
+    x, index = torch.randint(-9, 9, (3, 4, 5)).to(torch.bfloat16), torch.randint(7, (3, 4, 5))
+    a, i = like(x, index.int())
+    made = call("pick_sum", a, i, dim=dim, count=ints([7]))
+    (found,) = evaluate(Fusion((a, i), (made,)), [x, index.int()])
+    hits = torch.arange(7) == index.movedim(dim, -1)[..., None]
+    wanted = torch.where(hits, x.movedim(dim, -1)[..., None], 0).sum(-2).movedim(-1, dim)
+    assert torch.equal(found, wanted)
+
+
 def test_stages_count_and_move_the_digits_of_an_index() -> None:
     index = torch.tensor([37, 0, 69, 32, 1, 37, 64])
     (i,) = like(index)
@@ -105,6 +116,7 @@ def test_what_makes_an_order_is_a_family() -> None:
         "group_sum": Family.GROUPED,
         "group_pieces": Family.GROUPED,
         "group_sum_of_pieces": Family.GROUPED,
+        "pick_sum": Family.PICKED,
         "digit_counts": Family.STAGE,
         "digit_order": Family.STAGE,
         "digit_keys": Family.STAGE,
@@ -123,6 +135,8 @@ def test_shapes_that_contradict_each_other_are_refused() -> None:
         call("group_sum", x, order, plane, dim=0, skip=-1)
     with pytest.raises(ValueError, match="the operand has rank 2; legal: 1"):
         call("group_order", plane, count=ints([3]))
+    with pytest.raises(ValueError, match=r"an index of \[6, 2\] of an operand of \[6, 4\]"):
+        call("pick_sum", x, plane, dim=1, count=ints([3]))
     with pytest.raises(ValueError, match="pieces of 0 of"):
         call("group_pieces", x, order, order, dim=0, skip=-1, size=0)
     with pytest.raises(ValueError, match="chunks of 0 of 6 places, 5 bits from 0 on"):

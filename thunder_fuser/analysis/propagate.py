@@ -47,6 +47,7 @@ _WHOLE = (
     Family.GATHER,
     Family.SCAN,
     Family.GROUPED,
+    Family.PICKED,
     Family.ORDER,
     Family.STAGE,
 )  # need all of an axis

@@ -54,8 +54,13 @@ def is_scan(tv: TensorView) -> bool:
 
 
 def is_grouped(tv: TensorView) -> bool:
-    """True for a sum of groups that has elements."""
-    return tv.family is Family.GROUPED and 0 not in tv.shape
+    """True for a sum of what an index sends to one place that has elements."""
+    return tv.family in (Family.GROUPED, Family.PICKED) and 0 not in tv.shape
+
+
+def is_picked(tv: TensorView) -> bool:
+    """True for such a sum of elements of a row, each of which has an index."""
+    return tv.family is Family.PICKED and 0 not in tv.shape
 
 
 def is_ordering(tv: TensorView) -> bool:

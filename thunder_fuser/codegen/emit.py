@@ -16,6 +16,7 @@ from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.codegen.kept_text import kept_lines
 from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.order_text import order_lines
+from thunder_fuser.codegen.pick_text import pick_lines
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.codegen.stream_text import stream_lines
@@ -27,6 +28,7 @@ from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.ordering import OrderKernel
+from thunder_fuser.kernel.picks import PickKernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.kernel.split_ir import TICKETS, WORKSPACE, Room, room_of
@@ -51,7 +53,7 @@ def emit(kernel: AnyKernel) -> Source:
         for wanted in (_HINT, _COUNT)
     )
     fragments = tuple(pieces[::3])
-    with_shared = (Kernel, RowKernel, ColumnKernel, KeptKernel)
+    with_shared = (Kernel, RowKernel, ColumnKernel, KeptKernel, PickKernel)
     shared = kernel.shared_bytes if isinstance(kernel, with_shared) else 0
     made = Source(
         ENTRY,
@@ -98,6 +100,8 @@ def _lines(kernel: AnyKernel) -> list[str]:
             return kept_lines(kernel)
         case GroupKernel():
             return group_lines(kernel)
+        case PickKernel():
+            return pick_lines(kernel)
         case OrderKernel():
             return order_lines(kernel)
         case DigitKernel():

@@ -34,6 +34,7 @@ _FILES = (
     "stretch",
     "order",
     "digits",
+    "picks",
 )
 _HEADER = re.compile(r"// chunk: ([\w ]+?)(?: when ([\w ]+))?")
 _MENTION = re.compile(r"\btf::(\w+)|\b(TF_[A-Z0-9_]+)\b")

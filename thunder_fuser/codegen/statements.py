@@ -35,6 +35,7 @@ from thunder_fuser.kernel.statements import (
 WHOLE = "is_whole"  # of the loads of a row, that memory has all of their vectors
 NOT_KNOWN = "tf::No{}"
 LEFT = "left"  # lanes before the end of a row
+CHECKS = "checks"  # of indices of the lanes of a vector
 INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
 
@@ -258,9 +259,18 @@ def lane_lines(
     """The statements, once for each of several lanes, and then the stores of what they filled."""
     vectors = {a.name: vector_type(a) for a in stores}  # replicas share one
     lines = [statement_text(s, names) for s in statements]
-    lines = each("lane", lanes, lines) if lanes > 1 else lines
+    if lanes > 1:
+        lines = _checked_together(each("lane", lanes, lines))
     declared = [f"{kind} {name};" for name, kind in vectors.items()]
     return [*declared, *lines, *(store_text(a, names) for a in stores)]
+
+
+def _checked_together(lines: Sequence[str]) -> list[str]:
+    """A loop over lanes whose indices are checked, if any are, and fail behind it."""
+    found = [line.replace("tf::in_range(", f"{CHECKS}.in_range(") for line in lines]
+    if found == lines:
+        return found
+    return [f"tf::LaneChecks {CHECKS};", *found, f"{CHECKS}.end();"]
 
 
 def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) -> str:

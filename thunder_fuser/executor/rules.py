@@ -93,8 +93,9 @@ def _read(leaf: BoundSymbol) -> int:
 def _sums_much(leaf: BoundSymbol) -> bool:
     """True for the gradient of a large table, which torch fills with zeros before it adds, or of
     many rows of one, which it reads at a tenth of the rate of memory. Of a small one torch's fewer
-    calls take less time."""
-    return is_sum(leaf) and max(_written(leaf), _read(leaf)) >= LARGE_TABLE
+    calls take less time. So for elements that have an index each, which we add in one launch."""
+    least = LARGE if prim_name(leaf) == "SCATTER_ADD" else LARGE_TABLE
+    return is_sum(leaf) and max(_written(leaf), _read(leaf)) >= least
 
 
 def _reduces(leaf: BoundSymbol) -> bool:

@@ -4,7 +4,8 @@
 
 Every element of the result compares its place with the few indices of its row, in their order, so
 sums are the same in every run. Indices are checked before that. More elements are sums of rows
-where all rows share the places (`index_sums`), and torch's where each has its own.
+where all rows share the places (`index_sums`), and sums along rows where each element has its own
+(`pick_sums`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
-from thunder_fuser.executor import index_sums
+from thunder_fuser.executor import index_sums, pick_sums
 
 MAX_PLACES = 8  # indices that every element of the result is compared with
 
@@ -37,9 +38,11 @@ def scatter_refusal(bsym: BoundSymbol) -> str | None:
         return "a value that is known at run time only"
     if places > MAX_PLACES and bsym.sym.name == "index_add":
         return index_sums.sum_refusal(value, index, a.shape)
+    if places > MAX_PLACES and _adds(bsym):
+        reason = pick_sums.pick_refusal(a, index, value, dim)
+        return reason and f"{reason}: torch adds them, on CUDA in no fixed order"
     if places > MAX_PLACES:
-        order = "adds them, on CUDA in no fixed order" if _adds(bsym) else "writes them"
-        return f"it has {places} places along its axis, at most {MAX_PLACES}: torch {order}"
+        return f"it has {places} places along its axis, at most {MAX_PLACES}: torch writes them"
     if not _adds(bsym) and places > 1 and isinstance(value, TensorProxy):
         return "which of several values for one place counts is not defined"
     rows = [n for k, n in enumerate(a.shape) if k != dim]
@@ -52,8 +55,8 @@ def scatter_refusal(bsym: BoundSymbol) -> str | None:
 
 
 def is_sum(bsym: BoundSymbol) -> bool:
-    """True for a prim that orders an index and adds rows, which is computed once."""
-    if bsym.sym.id is PrimIDs.INDEX_ADD:
+    """True for a prim that adds many elements or rows where an index says: it is computed once."""
+    if bsym.sym.id in (PrimIDs.INDEX_ADD, PrimIDs.SCATTER_ADD):
         return bool(_places(bsym.args[1], bsym.args[3]) > MAX_PLACES)
     return bsym.sym.id in (PrimIDs.EMBEDDING_BACKWARD, PrimIDs.INDEX_PUT)
 
@@ -66,8 +69,19 @@ def with_places(args: Sequence[Any], kwargs: Any) -> tuple[Sequence[Any], dict[s
     return (a, index, value, dim, _places(index, dim)), {}
 
 
-def scatter_add(ops: Any, a: Any, index: Any, value: Any, dim: int, places: int) -> Any:
+def with_sizes(args: Sequence[Any], kwargs: Any) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The same of a scatter_add, and whether it has an index of each value."""
+    found, named = with_places(args, kwargs)
+    _, index, value, *_ = args
+    return (*found, tuple(index.shape) == tuple(value.shape)), named
+
+
+def scatter_add(
+    ops: Any, a: Any, index: Any, value: Any, dim: int, places: int, is_whole: bool = True
+) -> Any:
     """As torch.scatter_add, for the scatters that are not refused."""
+    if places > MAX_PLACES:
+        return pick_sums.pick_sum(ops, a, index, value, dim, is_whole)
     for hit, term in _hits(ops, a, index, value, dim, places):
         a = ops.where(hit, ops.add(a, term), a)
     return a

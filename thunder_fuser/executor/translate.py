@@ -31,7 +31,7 @@ from thunder_fuser.executor.dilated_pads import pad, with_extents
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.index_sums import embedding_backward, index_put, with_shapes
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
-from thunder_fuser.executor.scatters import index_add, scatter, scatter_add, with_places
+from thunder_fuser.executor.scatters import index_add, scatter, scatter_add, with_places, with_sizes
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.ops import Family, Kind, OpDef
@@ -257,7 +257,7 @@ _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "IOTA": _without_device,
     "PAD": with_extents,
     "SCATTER": with_places,
-    "SCATTER_ADD": with_places,
+    "SCATTER_ADD": with_sizes,
     "STD": _variance,
     "UNIFORM_PHILOX": _uniform,
     "VAR": _variance,

@@ -4,6 +4,10 @@
 
 The reduced axis runs over all of the order, of which an element of the result takes the stretch of
 its group.
+
+    index[i4, i60], x[i4, i60]             pick_sum(x, index, dim=1, count=9): [i4, i9, r60]
+
+It runs over a row, of which an element of the result takes those whose index is its own.
 """
 
 from __future__ import annotations
@@ -47,14 +51,7 @@ def group_ends(inputs: Inputs, attrs: Attrs) -> Derived:
     """An axis over groups."""
     (keys,) = inputs
     _only_axis("the operand", keys)
-    count = attrs["count"]
-    assert isinstance(count, tuple)
-    (extent,) = count
-    assert isinstance(extent, sc.Constant | sc.Symbol | sc.ScalarExpr)
-    size = sc.static_int(extent)
-    if size is not None and size < 0:
-        raise ValueError(f"the count of groups is {size}; legal: 0 and above")
-    return Derived(tensor_domain([axis_of(extent)]), ((None,),))
+    return Derived(tensor_domain([axis_of(_count(attrs))]), ((None,),))
 
 
 def group_sum(inputs: Inputs, attrs: Attrs) -> Derived:
@@ -83,6 +80,21 @@ def group_sum_of_pieces(inputs: Inputs, attrs: Attrs) -> Derived:
     made, dim = group_sum(others, attrs), _int(attrs, "dim")
     kept = tuple(None if k == dim else k for k in range(pieces.ndim))
     return Derived(made.domain, (*made.axis_maps, kept))
+
+
+def pick_sum(inputs: Inputs, attrs: Attrs) -> Derived:
+    """The axis `dim` of x becomes that of the places which the index tells apart."""
+    x, _ = inputs
+    dim, extent = _int(attrs, "dim"), _count(attrs)
+    sizes = [[sc.static_int(e) for e in tv.extents] for tv in inputs]
+    if len(sizes[0]) != len(sizes[1]) or any(
+        n != m for n, m in zip(*sizes, strict=True) if n is not None is not m
+    ):
+        raise ValueError(f"an index of {sizes[1]} of an operand of {sizes[0]}; legal: the same")
+    root = [axis_of(extent) if k == dim else like(a) for k, a in enumerate(x.logical)]
+    root.append(IterDomain(x.extents[dim], IterType.REDUCTION))
+    read = tuple(x.ndim if k == dim else k for k in range(x.ndim))
+    return Derived(tensor_domain(root), (read, read))
 
 
 def digit_counts(inputs: Inputs, attrs: Attrs) -> Derived:
@@ -122,6 +134,18 @@ def _summed(
     return Derived(tensor_domain(root), (kept, (x.ndim,), read))
 
 
+def _count(attrs: Attrs) -> sc.Scalar:
+    """Of what an index tells apart."""
+    count = attrs["count"]
+    assert isinstance(count, tuple)
+    (extent,) = count
+    assert isinstance(extent, sc.Constant | sc.Symbol | sc.ScalarExpr)
+    size = sc.static_int(extent)
+    if size is not None and size < 0:
+        raise ValueError(f"the count of groups is {size}; legal: 0 and above")
+    return extent
+
+
 def _only_axis(what: str, tv: TensorView) -> IterDomain:
     if tv.ndim != 1:
         raise ValueError(f"{what} has rank {tv.ndim}; legal: 1")
@@ -143,6 +167,7 @@ GROUP_DOMAINS: dict[str, DomainRule] = {
         group_sum,
         group_pieces,
         group_sum_of_pieces,
+        pick_sum,
         digit_counts,
         digit_order,
     )

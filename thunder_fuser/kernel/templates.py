@@ -9,6 +9,7 @@
     T5 columns   down the columns of a plane              schedule/columns.py
     T9 kept      columns that a block keeps in between    schedule/kept_columns.py
     T7 groups    rows that an index sends to one place    schedule/groups.py
+    T11 picks    elements that each have an index        schedule/picks.py
     T8 order     the places of an index, group by group   schedule/ordering.py
     T10 digits   those of a long index, digit by digit    schedule/digit_stages.py
 
@@ -33,6 +34,7 @@ from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.ordering import OrderKernel, lower_order
+from thunder_fuser.kernel.picks import PickKernel, lower_picks
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.streams import StreamKernel, lower_streams
@@ -43,6 +45,7 @@ from thunder_fuser.schedule import (
     kept_columns,
     map,
     ordering,
+    picks,
     rows,
     streams,
 )
@@ -59,6 +62,7 @@ from thunder_fuser.schedule.parameters import (
     kept_parameters,
     map_parameters,
     order_parameters,
+    pick_parameters,
     row_parameters,
     stream_parameters,
 )
@@ -74,6 +78,7 @@ AnyKernel: TypeAlias = (
     | ColumnKernel
     | KeptKernel
     | GroupKernel
+    | PickKernel
     | OrderKernel
     | DigitKernel
 )
@@ -157,6 +162,7 @@ TEMPLATES = (
     ),
     Template(kept_parameters, kept_columns.reject, kept_columns.schedule, lower_kept_columns),
     Template(group_parameters, groups.reject, groups.schedule, lower_groups),
+    Template(pick_parameters, picks.reject, picks.schedule, lower_picks),
     Template(order_parameters, ordering.reject, ordering.schedule, lower_order),
     Template(digit_parameters, digit_stages.reject, digit_stages.schedule, lower_digits),
 )

@@ -23,6 +23,7 @@ class Family(Enum):
     CAT = "cat"  # choose the input whose window holds the index
     GATHER = "gather"  # an index map in which one axis is read from a tensor of integers
     GROUPED = "grouped"  # combine the elements that a tensor of integers puts side by side
+    PICKED = "picked"  # combine the elements of a row that an index of each sends to one place
     ORDER = "order"  # put the places of a tensor of integers in order
     STAGE = "stage"  # the same, by one digit: needs all that the stage before it made
     FULL = "full"  # a constant

@@ -21,6 +21,7 @@ _TITLES = {
     Family.CAT: "Cat",
     Family.GATHER: "Gathers: an index that a tensor holds",
     Family.GROUPED: "Sums of what an index sends to one place",
+    Family.PICKED: "Sums of what an index of each element sends to one place of its row",
     Family.ORDER: "What puts an index in order",
     Family.STAGE: "What puts an index in order digit by digit",
     Family.FULL: "Constants",

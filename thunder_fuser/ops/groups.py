@@ -21,6 +21,10 @@ first, places with equal digits in the order in which they are:
     order = digit_order(x, counts, ...)              the places of x by their digit
     keys = digit_keys(x, counts, ...)                x[order]
     order = digit_reorder(x, counts, order, ...)     another order by the digits of x
+
+Where each element of a row has an index of its own, nothing is put in order before:
+
+    out = pick_sum(x, index, dim, n)       out[v] = sum of x[k] where index[k] is v, along dim
 """
 
 from __future__ import annotations
@@ -114,6 +118,18 @@ GROUPS = (
         "group_sum_of_pieces",
         (_X, _ORDER, _ENDS, Param("pieces", Kind.TENSOR), _DIM, _SKIP, _SIZE),
         "tf_group_sum({0}, {1}, {2}, {dim}, {skip})",
+    ),
+    OpDef(
+        "pick_sum",
+        Family.PICKED,
+        (_X, Param("index", Kind.TENSOR, dtypes=INTEGERS), _DIM, _COUNT),
+        same,
+        torch="tf_pick_sum({0}, {1}, {dim}, {count})",
+        domain="pick_sum",
+        cost=Cost.NEVER,
+        dtypes=REAL_NUMBERS,
+        combine="{0} + {1}",
+        identity="{t}(0)",
     ),
     _stage(
         "digit_counts",

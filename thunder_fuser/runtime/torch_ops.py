@@ -201,6 +201,13 @@ def tf_group_sum(x: Tensor, order: Tensor, ends: Tensor, dim: int, skip: int) ->
     return sums.movedim(0, dim).to(x.dtype)
 
 
+def tf_pick_sum(x: Tensor, index: Tensor, dim: int, count: Ints) -> Tensor:
+    """As `scatter_add` of zeros, on a GPU in no fixed order."""
+    terms = _wide(x)
+    sums = terms.new_zeros((*x.shape[:dim], count[0], *x.shape[dim + 1 :]))
+    return sums.scatter_add(dim, index.long(), terms).to(x.dtype)
+
+
 def tf_group_pieces(
     x: Tensor, order: Tensor, keys: Tensor, dim: int, skip: int, size: int
 ) -> Tensor:

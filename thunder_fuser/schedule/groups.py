@@ -22,13 +22,12 @@ from thunder_fuser.analysis.digits import (
     Form,
     atom,
     ceil_div,
-    combine,
     scale,
     unflatten,
 )
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
-from thunder_fuser.analysis.reductions import is_grouped, is_ordering
+from thunder_fuser.analysis.reductions import is_grouped, is_ordering, is_picked
 from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
@@ -44,6 +43,7 @@ from thunder_fuser.schedule.needs import (
     check_in_place,
     check_places,
     needs_of,
+    place_beside,
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
@@ -171,7 +171,7 @@ def schedule(
 ) -> GroupSchedule:
     """Axes and threads. Raises Rejected."""
     long = [tv for tv in segment.long if not is_ordering(tv)]
-    if not long or not all(map(is_grouped, long)):
+    if not long or not all(is_grouped(tv) and not is_picked(tv) for tv in long):
         raise Rejected("not sums of groups, or others beside them")
     groups = {_group_of(tv) for tv in long}
     if len(groups) != 1:
@@ -364,13 +364,14 @@ def _walk(
         *unflatten(atom(axes.row), group.shape[: group.dim + 1]),
         *unflatten(axes.column, group.shape[group.dim + 1 :]),
     )
+    columns = axes.columns
     return _Walk(
         axes,
         index,
         tuple((tv, index) for tv in sums),
         tuple(term_at(tv, index, [atom(axes.term)]) for tv in sums),
         tuple(p for tv in sums for p in _piece(tv, index, group, axes)),
-        tuple((s, _place(s, group.shape, axes)) for s in stores),
+        tuple((s, place_beside(s, group.shape, axes.row, axes.column, columns)) for s in stores),
     )
 
 
@@ -429,18 +430,6 @@ def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
         and not any(axes.vector in form.bases for place in needs.places for form in place.index)
         and axes.shifted.fits(offsets)
     )
-
-
-def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
-    """The element of a store that goes with a sum: the same in row-major order."""
-    sizes = store.value.shape
-    if prod(sizes) != prod(shape):
-        raise Rejected(f"a result of shape {list(sizes)} beside sums {list(shape)}")
-    for cut in range(len(sizes) + 1):
-        if prod(sizes[:cut]) == axes.row.size:
-            inner = unflatten(axes.column, sizes[cut:])
-            return (*unflatten(atom(axes.row), sizes[:cut]), *inner)
-    return unflatten(combine(atom(axes.row), axes.column, axes.columns), sizes)
 
 
 def _check(

@@ -7,10 +7,13 @@ that read one elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
+from thunder_fuser.analysis.digits import Form, atom, combine, unflatten
 from thunder_fuser.analysis.elementwise import is_elementwise
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
@@ -62,6 +65,20 @@ def check_in_place(
     for tv, index in read:
         if tv in targets and (tv, offset_of(layouts[tv], index)) not in written:
             raise Rejected("an in-place target is read by others than the thread that writes it")
+
+
+def place_beside(
+    store: Store, shape: Sequence[int], row: IterDomain, column: Form, columns: int
+) -> Index:
+    """The element of a store that goes with one of sums of that shape, which lies in a `row` of so
+    many columns: the same in row-major order. Raises Rejected."""
+    sizes = store.value.shape
+    if prod(sizes) != prod(shape):
+        raise Rejected(f"a result of shape {list(sizes)} beside sums {list(shape)}")
+    for cut in range(len(sizes) + 1):
+        if prod(sizes[:cut]) == row.size:
+            return (*unflatten(atom(row), sizes[:cut]), *unflatten(column, sizes[cut:]))
+    return unflatten(combine(atom(row), column, columns), sizes)
 
 
 def check_index(segment: Segment, index: TensorView) -> None:

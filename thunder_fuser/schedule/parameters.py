@@ -120,6 +120,14 @@ class GroupParameters:
 
 
 @dataclass(frozen=True)
+class PickParameters:
+    """The knobs of T11."""
+
+    threads: int | None = None  # of one block
+    slots: bool = True  # elements are put in slots of their column where these fit
+
+
+@dataclass(frozen=True)
 class OrderParameters:
     """The knob of T8."""
 
@@ -140,6 +148,7 @@ Parameters: TypeAlias = (
     | ColumnParameters
     | KeptParameters
     | GroupParameters
+    | PickParameters
     | OrderParameters
     | DigitParameters
 )
@@ -246,6 +255,13 @@ def group_parameters(target: Target) -> tuple[GroupParameters, ...]:
         GroupParameters(turns=8),
         GroupParameters(across=16),
     )
+
+
+def pick_parameters(target: Target) -> tuple[PickParameters, ...]:
+    """Of fewer threads each has more elements on their way, and fewer wait for each other."""
+    first = PickParameters()
+    others = (replace(first, threads=threads) for threads in (256, 512, 1024, 128))
+    return (first, replace(first, slots=False), *others)
 
 
 def order_parameters(target: Target) -> tuple[OrderParameters, ...]:

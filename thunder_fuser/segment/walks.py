@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from thunder_fuser.analysis.reductions import column_shape, is_grouped, plane_of
+from thunder_fuser.analysis.reductions import column_shape, is_grouped, is_picked, plane_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.kinds import Test
 
@@ -36,7 +36,10 @@ class Walks:
 
 
 def _walk_of(tv: TensorView) -> object:
-    """What the reductions of one kernel have in common: a plane, or an order and its groups."""
+    """What the reductions of one kernel have in common: a plane, or an order and its groups. Sums
+    of what each element has an index for are alone."""
+    if is_picked(tv):
+        return tv
     if is_grouped(tv):
         return tv.shape, *tv.expr.tensors[1:]
     return plane_of(tv)

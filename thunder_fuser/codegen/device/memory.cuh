@@ -557,3 +557,24 @@ TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
   return extent <= 1ll << 32 ? static_cast<unsigned>(index) : index;
 }
 #endif
+
+// chunk: LaneChecks
+// The same of the lanes of a vector, whose failures are told together behind them: behind a branch of each
+// the next lane's loads would wait for those before. An index that fails is 0 until then.
+struct LaneChecks {
+  bool has_failed = false;
+  TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
+#ifdef TF_HOST
+    return tf::in_range(index, extent);
+#else
+    if (extent == 0) return tf::in_range(index, extent);
+    const bool is_out = static_cast<unsigned long long>(index) >= static_cast<unsigned long long>(extent);
+    has_failed |= is_out;
+    const tf::i64 inside = extent <= 1ll << 32 ? static_cast<unsigned>(index) : index;
+    return is_out ? 0 : inside;
+#endif
+  }
+  TF_FN void end() const {
+    if (has_failed) tf::in_range(-1, 0);
+  }
+};
