@@ -155,6 +155,7 @@ FUNCTIONS = (
     _math("log10", prim="LOG10", sample=_POSITIVE),
     _math("log1p", prim="LOG1P", sample=(-0.9, 90.0), fast="tf::fast_log1p({0})"),
     _math("log2", prim="LOG2", sample=_POSITIVE),
+    _math("ndtr", torch="torch.special.ndtr({0})", dtypes=REAL, sample=(-1.0, 4.0), ulps=16.0),
     _math("reciprocal", prim="RECIPROCAL", cuda="{t}(1) / {0}",
           fast="tf::fast_reciprocal({0})"),
     _math("rsqrt", prim="RSQRT", sample=(0.1, 9.0)),
