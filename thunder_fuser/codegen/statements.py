@@ -63,7 +63,8 @@ def load_call(
         if access.is_apart:
             return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
         arguments += ", true" if access.is_constant else ""
-        return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
+        move = "load_inside" if is_whole == INNER else "load_within"
+        return f"tf::{move}<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     test = _needed(access, names)
     if test:
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"

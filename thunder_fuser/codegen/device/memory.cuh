@@ -250,11 +250,8 @@ TF_FN constexpr bool operator<(Place, Endless) {
   return true;
 }
 
-// chunk: load_across
-// A vector that is aligned to its elements only: each word is put together of two. Words that end before
-// place 0 or begin at place `extent` are not read, and some are that begin up to one access behind the
-// vector. What no thread of the kernel writes is constant: only that is loaded ahead of a store that
-// stands before it.
+// chunk: joined
+// The vector of elements that begins so many bytes, less than a `STEP`, behind the first of some words.
 #ifndef TF_HOST
 template <class T, int N>
 union Across {
@@ -262,6 +259,31 @@ union Across {
   tf::Vec<T, N> vec;
   TF_FN Across() {}
 };
+template <class T, int N, int STEP>
+TF_FN tf::Vec<T, N> joined(unsigned* word, unsigned skipped) {
+  constexpr int count = sizeof(T) * N / 4;
+  if (STEP == 16) {
+#pragma unroll
+    for (int k = 0; k < count + 2; ++k) word[k] = skipped & 8 ? word[k + 2] : word[k];
+  }
+  if (STEP > 4) {
+#pragma unroll
+    for (int k = 0; k < count + (sizeof(T) < 4); ++k) word[k] = skipped & 4 ? word[k + 1] : word[k];
+  }
+  Across<T, N> out;
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    out.words[k] = sizeof(T) < 4 ? __funnelshift_r(word[k], word[k + 1], skipped % 4 * 8) : word[k];
+  return out.vec;
+}
+#endif
+
+// chunk: load_across
+// A vector that is aligned to its elements only: each word is put together of two. Words that end before
+// place 0 or begin at place `extent` are not read, and some are that begin up to one access behind the
+// vector. What no thread of the kernel writes is constant: only that is loaded ahead of a store that
+// stands before it.
+#ifndef TF_HOST
 template <class T, int N, bool IS_CONSTANT = false, class First, class Extent = tf::Endless>
 TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16, count = bytes / 4;
@@ -278,20 +300,7 @@ TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
     if (start + (k + 1) * held > 0 && start + k * held < extent)
       read.words[k] = IS_CONSTANT ? __ldg(word) : Access::load(word);
   }
-  unsigned* const word = read.vec.v;
-  if (step == 16) {
-#pragma unroll
-    for (int k = 0; k < count + 2; ++k) word[k] = skipped & 8 ? word[k + 2] : word[k];
-  }
-  if (step > 4) {
-#pragma unroll
-    for (int k = 0; k < count + (sizeof(T) < 4); ++k) word[k] = skipped & 4 ? word[k + 1] : word[k];
-  }
-  Across<T, N> out;
-#pragma unroll
-  for (int k = 0; k < count; ++k)
-    out.words[k] = sizeof(T) < 4 ? __funnelshift_r(word[k], word[k + 1], skipped % 4 * 8) : word[k];
-  return out.vec;
+  return tf::joined<T, N, step>(read.vec.v, skipped);
 }
 #endif
 
@@ -341,6 +350,31 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   for (int k = 0; k < N; ++k)
     if (tf::within(first + k, extent)) x.v[k] = p[k];
   return x;
+}
+
+// chunk: load_inside
+// The same of a vector of which a constant may tell that it and the one behind it lie inside. Such a one is
+// put together of words of 8 bytes, which nothing asks for: one more to load, and half as many to choose.
+template <
+    class T, int N, int ACCESS_BYTES, bool IS_CONSTANT = false, class First, class Extent, class IsInner>
+TF_FN tf::Vec<T, N> load_inside(const T* p, First first, Extent extent, IsInner is_inner) {
+#ifndef TF_HOST
+  constexpr int bytes = sizeof(T) * N, step = bytes < 8 ? bytes : 8;
+  if constexpr (bytes % 4 == 0 && ACCESS_BYTES < step) {
+    if (is_inner) {
+      using Access = tf::Access<step>;
+      const unsigned skipped = reinterpret_cast<unsigned long long>(p) % step;
+      const auto from = reinterpret_cast<const typename Access::Word*>(
+          reinterpret_cast<const char*>(p) - skipped);
+      Words<unsigned, bytes / 4 + step / 4, step> read;
+#pragma unroll
+      for (int k = 0; k < read.count; ++k)
+        read.words[k] = IS_CONSTANT ? __ldg(from + k) : Access::load(from + k);
+      return tf::joined<T, N, step>(read.vec.v, skipped);
+    }
+  }
+#endif
+  return tf::load_within<T, N, ACCESS_BYTES, IS_CONSTANT>(p, first, extent, is_inner);
 }
 
 // chunk: load_row row_elements end_before ends_before
