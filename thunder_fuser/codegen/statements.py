@@ -55,6 +55,9 @@ def load_call(
         left, other = (form_text(f, names) for f in (access.carried.left, access.carried.offset))
         elements = f"{address(access, names)}, {access.pointer} + {other}"
         return f"tf::load_carried<{access.length}>({elements}, {left})"
+    if access.is_in_words:
+        kind = f"{CUDA_TYPES[access.dtype]}, {access.length}"
+        return f"tf::load_words<{kind}>({address(access, names)})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.is_of_row:
         return load_of_row(access, address(access, names), names)
@@ -189,6 +192,8 @@ def _stored(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     if access.window is not None:
         inside = _inside(access.window, names)
         return f"tf::store_within<{access.access_bytes}>({to}, {inside}, {INNER});"
+    if access.is_in_words:
+        return f"tf::store_words({to});"
     return store_call(access, to)
 
 

@@ -1,6 +1,6 @@
 """Write half of 1 and an error function as the distribution function that it is.
 
-    T1 = div(T0, 1.414);  T2 = erf(T1);  T3 = mul(0.5, T2);  T4 = add(0.5, T3)    =>    T4 = ndtr(T0)
+    T1 = div(T0, 1.414);  T2 = erf(T1);  T3 = mul(0.5, T2);  T4 = add(0.5, T3)  =>  T4 = ndtr(T0)
 
 Of f32 alone, which no trace rounds between, and not with `strict`. An error function that has all
 of its digits near 0 chooses between two sets of coefficients, 24 instructions, of which the sum
@@ -26,6 +26,7 @@ def fold_normals(fusion: Fusion) -> Fusion:
 
 
 def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    one: TensorView | None
     match tv.definition:
         case Expr(OpDef(name="add")) if (half := _beside(inputs, 0.5)) is not None:
             one = _beside(_inputs(half, "mul"), 0.5)
@@ -46,16 +47,16 @@ def _unscaled(scaled: TensorView) -> TensorView | None:
     match scaled.definition:
         case Expr(OpDef(name="div"), (TensorView(dtype=DataType.Float) as x, Constant() as number)):
             return x if _is(number, sqrt(2.0)) else None
-    x = _beside(_inputs(scaled, "mul"), sqrt(0.5))
-    return x if x is not None and x.dtype is DataType.Float else None
+    factor = _beside(_inputs(scaled, "mul"), sqrt(0.5))
+    return factor if factor is not None and factor.dtype is DataType.Float else None
 
 
 def _inputs(tv: TensorView, name: str) -> tuple[Value, ...]:
     """The operands of an f32 value that such an op makes."""
     match tv:
-        case TensorView(
-            dtype=DataType.Float, definition=Expr(OpDef(name=found), inputs)
-        ) if found == name:
+        case TensorView(dtype=DataType.Float, definition=Expr(OpDef(name=found), inputs)) if (
+            found == name
+        ):
             return tuple(inputs)
     return ()
 
