@@ -10,6 +10,7 @@ import torch
 from tests.presegment.test_one_pass_exponentials import below, softmax, top
 from tests.programs import expand, fusion, ints, like, total, unsqueeze
 from tests.schedule.segments import floats
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -83,3 +84,22 @@ def test_others_stay() -> None:
         assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)
     written = call("exp", call("sub", terms, y))
     assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)
+
+
+def weighted(x: TensorView) -> TensorView:
+    """A share times its logarithm, as `xlogy` writes it."""
+    share = softmax(x, 1)
+    product = call("mul", share, call("log", share))
+    return call("where", call("eq", share, sc.constant(0.0)), sc.constant(0.0), product)
+
+
+def test_a_share_times_its_logarithm_is_0_without_a_test_where_the_share_is() -> None:
+    data = 30 * torch.randn(9, 40, dtype=torch.float64)
+    data[0, 0], data[1, 1], data[2, :7], data[3, 3] = torch.nan, torch.inf, -torch.inf, -1e4
+    (x,) = like(data)
+    written = fusion([x], weighted(x))
+    made = fold_logs(written)
+    assert "maximum" in str(made)
+    assert "where" not in str(made)
+    (found,), (expected,) = (evaluate(f, [data]) for f in (made, written))
+    torch.testing.assert_close(found, expected, equal_nan=True)

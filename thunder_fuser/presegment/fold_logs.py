@@ -6,11 +6,14 @@ computed of its logarithm by the exponentials of which there is a sum.
 
     T2 = sum(exp(T0));  T3 = exp(sub(T0, log(T2)))    =>    T3 = div(exp(T0), T2)
 
+    T6 = where(eq(T3, 0), 0, mul(T3, T4))    =>    T6 = mul(T3, sub(maximum(T0, -3e38), log(T2)))
+
 with T0 = x - max(x) and T2 of each row, as of a divergence from what a softmax gives: only a
 logarithm of each row is left, or an exponential of each element, so that what is summed of shares
 need not wait for T2 (`sum_apart`). The gradient of a logarithm has both of them from memory, and
 T0 = x - m with any m of each row. All are off by about a rounding of T0. Where the share vanishes,
-the logarithm is that of 0, as in the trace.
+the logarithm is that of 0, as in the trace; where it is multiplied by the share, and by no infinity,
+as `xlogy` and `kl_div` have it, the product is 0 without a test, so that sums of it wait for nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family, OpDef
+
+LOWEST = -3.4028234663852886e38  # number of f32
 
 
 def fold_logs(fusion: Fusion) -> Fusion:
@@ -50,6 +56,28 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
             total = _total(log)
             (term,) = behind_views(total).expr.tensors
             return call("div", term, total)
+        case Expr(OpDef(name="where")), (
+            TensorView(definition=Expr(OpDef(name="eq"), (TensorView() as share, Constant(value=0)))),
+            Constant(value=0),
+            TensorView(definition=Expr(OpDef(name="mul"), (TensorView() as a, TensorView() as b))),
+        ) if a is share or b is share:
+            return _weighted(share, b if a is share else a)
+    return None
+
+
+def _weighted(share: TensorView, guarded: TensorView) -> TensorView | None:
+    """The product of a share and its logarithm, of 0 where the share is."""
+    match guarded.definition:
+        case Expr(
+            OpDef(name="where"),
+            (
+                TensorView(definition=Expr(OpDef(name="eq"), (is_zero, Constant(value=0)))),
+                Constant(value=least),
+                TensorView(definition=Expr(OpDef(name="sub"), (TensorView() as below, log))),
+            ),
+        ) if is_zero is share and least == float("-inf"):
+            bounded = call("maximum", below, sc.constant(LOWEST))
+            return call("mul", share, call("sub", bounded, log))
     return None
 
 

@@ -35,7 +35,9 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import Attr, TensorView, Value
+from thunder_fuser.ir.scalar import Constant
+from thunder_fuser.ir.tensor import Attr, Expr, TensorView, Value
+from thunder_fuser.ops import OpDef
 from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
 
 Rows: TypeAlias = tuple[tuple[int, ...], Attr]  # a plane, and the dims that are reduced
@@ -113,6 +115,8 @@ class _Parts:
         match exact_step(terms):
             case ("neg", (x,)) if (part := self.sum(x)) is not None:
                 return call("neg", part)
+            case ("sub", (a, b)) if (product := self._of_logarithms(a, b)) is not None:
+                return self._taken_apart(product)
             case ("add" | "sub" as op, (a, b)):
                 first, second = self.sum(a), self.sum(b)
                 return None if first is None or second is None else call(op, first, second)
@@ -128,6 +132,19 @@ class _Parts:
             case ("div", (a, b)) if (of_row := self.rows.value(b)) is not None:
                 return None if (part := self.sum(a)) is None else call("div", part, of_row)
         return None
+
+    def _of_logarithms(self, a: Value, b: Value) -> TensorView | None:
+        """The difference of two products as one, of a weight and a difference of logarithms of
+        shares: what these have in common cancels in each element."""
+        first, second = (exact_step(x) if isinstance(x, TensorView) else None for x in (a, b))
+        match first, second:
+            case ("mul", (TensorView() as weight, one)), ("mul", (same, other)) if weight is same:
+                pass
+            case _:
+                return None
+        if self._logarithm(one) is None or self._logarithm(other) is None:
+            return None
+        return call("mul", weight, call("sub", one, other))
 
     def _weighted(self, weight: Value, terms: Value) -> TensorView | None:
         """The sum of a product with logarithms of shares, whose weights wait for nothing."""
@@ -145,7 +162,7 @@ class _Parts:
         two such what both differ by."""
         match exact_step(tv) if isinstance(tv, TensorView) else None:
             case ("sub", (TensorView() as below, TensorView() as log)) if (
-                exponent_summed(log) is below and (of_row := self.rows.value(log)) is not None
+                exponent_summed(log) is _unbounded(below) and (of_row := self.rows.value(log)) is not None
             ):
                 return below, of_row
             case ("sub", (a, b)) if (first := self._logarithm(a)) is not None and (
@@ -176,6 +193,14 @@ class _Parts:
                 drawn, rest = self._drawn_out(a)
                 return _product(drawn, call("div", sc.constant(1.0), of_row)), rest
         return None, product
+
+
+def _unbounded(below: TensorView) -> TensorView:
+    """What is left of a distance where a share of it vanishes."""
+    match below.definition:
+        case Expr(OpDef(name="maximum"), (TensorView() as distance, Constant())):
+            return distance
+    return below
 
 
 def _product(a: TensorView | None, b: TensorView | None) -> TensorView | None:
