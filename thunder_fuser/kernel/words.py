@@ -11,7 +11,7 @@ exchanges with its neighbours. Of memory that begins aligned and elements of 16 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import Form, add, atom, scale, substitute
@@ -22,7 +22,7 @@ from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
 
 ITEM_BYTES = 2  # of an element
-LOADED, STORED = 2, 1  # words of a vector, at most
+LOADED, STORED = (8, 16), (8,)  # elements of a vector, which are whole words
 
 
 def in_words(body: Body, alignments: Mapping[str, int]) -> Body:
@@ -33,10 +33,9 @@ def in_words(body: Body, alignments: Mapping[str, int]) -> Body:
     if across.size < WARP:
         return body
 
-    def moved(access: VectorAccess, words: int) -> VectorAccess:
-        is_whole = access.length * ITEM_BYTES <= words * MAX_ALIGNMENT
+    def moved(access: VectorAccess, lengths: Sequence[int]) -> VectorAccess:
         is_aligned = alignments.get(access.pointer, 0) >= MAX_ALIGNMENT
-        can_be = is_whole and is_aligned and _lies_beside(access, across)
+        can_be = is_aligned and access.length in lengths and _lies_beside(access, across)
         return replace(access, is_in_words=True) if can_be else access
 
     loads = tuple(moved(access, LOADED) for access in body.loads)
@@ -48,9 +47,8 @@ def _lies_beside(access: VectorAccess, across: IterDomain) -> bool:
     """True for elements of 16 bits that are moved one by one, and begin behind those of the thread
     before."""
     is_single = access.access_bytes == access.dtype.itemsize == ITEM_BYTES
-    is_word = access.length * ITEM_BYTES % MAX_ALIGNMENT == 0
     is_plain = access.lane is None and access.window is None and access.carried is None
-    if not (is_single and is_word and is_plain) or access.guards or access.others:
+    if not (is_single and is_plain) or access.guards or access.others:
         return False
     start = substitute(access.offset, {across: Form()})
     return add(access.offset, scale(start, -1)) == scale(atom(across), access.length)

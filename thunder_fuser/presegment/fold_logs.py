@@ -12,8 +12,8 @@ with T0 = x - max(x) and T2 of each row, as of a divergence from what a softmax 
 logarithm of each row is left, or an exponential of each element, so that what is summed of shares
 need not wait for T2 (`sum_apart`). The gradient of a logarithm has both of them from memory, and
 T0 = x - m with any m of each row. All are off by about a rounding of T0. Where the share vanishes,
-the logarithm is that of 0, as in the trace; where it is multiplied by the share, and by no infinity,
-as `xlogy` and `kl_div` have it, the product is 0 without a test, so that sums of it wait for nothing.
+the logarithm is that of 0, as in the trace; where it is multiplied by the share, as `xlogy` and
+`kl_div` do, the product is 0 without a test, so that sums of it wait for nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
             (term,) = behind_views(total).expr.tensors
             return call("div", term, total)
         case Expr(OpDef(name="where")), (
-            TensorView(definition=Expr(OpDef(name="eq"), (TensorView() as share, Constant(value=0)))),
+            TensorView(
+                definition=Expr(OpDef(name="eq"), (TensorView() as share, Constant(value=0)))
+            ),
             Constant(value=0),
             TensorView(definition=Expr(OpDef(name="mul"), (TensorView() as a, TensorView() as b))),
         ) if a is share or b is share:

@@ -162,7 +162,8 @@ class _Parts:
         two such what both differ by."""
         match exact_step(tv) if isinstance(tv, TensorView) else None:
             case ("sub", (TensorView() as below, TensorView() as log)) if (
-                exponent_summed(log) is _unbounded(below) and (of_row := self.rows.value(log)) is not None
+                exponent_summed(log) is _unbounded(below)
+                and (of_row := self.rows.value(log)) is not None
             ):
                 return below, of_row
             case ("sub", (a, b)) if (first := self._logarithm(a)) is not None and (

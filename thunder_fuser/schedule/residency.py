@@ -37,7 +37,9 @@ SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
 TOLD = 48  # registers that the compiler may take where rows are shifted: a vector of weights is put
 # together of two, and left to itself, with 32, it waits for those of one tensor after the other
-BESIDE_LEFT = 24  # registers beside those of what phases leave: more blocks hide what each waits for
+BESIDE_LEFT = (
+    24  # registers beside those of what phases leave: more blocks hide what each waits for
+)
 AHEAD = 64  # registers of a thread from which on it loads weights ahead; with 40 it spilled them
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
