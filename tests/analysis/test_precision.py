@@ -208,3 +208,17 @@ def test_terms_of_a_denominator_in_parts_are_fast_below_the_largest_of_all(of_al
     program = Fusion((x, k), (call("add", *sums),))
     found = {str(tv.definition.op) for tv in fast_enough(program) if tv.definition}
     assert found == ({"exp"} if of_all else set())
+
+
+@pytest.mark.parametrize(("columns", "is_fast"), [(600, True), (40, False)])
+def test_a_factor_of_the_terms_of_a_long_sum_is_fast_where_it_errs_evenly(
+    columns: int, is_fast: bool
+) -> None:
+    """The mean square of what a silu makes, which a norm hands to its backward."""
+    x = floats(4, columns)
+    made = call("mul", x, chain(x, "sigmoid"))
+    mean = chain(total(call("mul", made, made), 1), "rsqrt")
+    assert ("sigmoid" in fast_ops(x, mean)) is is_fast
+    assert "sigmoid" not in fast_ops(x, mean, made)
+    assert "sigmoid" not in fast_ops(x, total(call("sub", made, x), 1))
+    assert "tanh" not in fast_ops(x, total(chain(x, "tanh"), 1))

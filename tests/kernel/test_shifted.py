@@ -63,7 +63,7 @@ def test_weights_are_loaded_ahead_where_there_are_registers(count: int, is_const
     x = planes[0] if count == 1 else call("mul", *planes)
     made = call("cast", normed(x, w), dtype=DataType.BFloat16)
     kernel = kernel_of(segment_of([*planes, w], made))
-    assert ("tf::load_within<tf::bf16, 8, 2, true>(T" in emit(kernel).text) is is_constant
+    assert ("tf::load_inside<tf::bf16, 8, 2, true>(T" in emit(kernel).text) is is_constant
     assert cubin_of(kernel).spill_bytes == 0
 
 

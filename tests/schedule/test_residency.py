@@ -208,3 +208,10 @@ def test_a_smaller_machine_holds_less() -> None:
     assert found is not None
     assert on_hopper is not None
     assert (found.registers, on_hopper.shared) == ({X}, {X})
+
+
+def test_blocks_are_as_many_as_few_registers_beside_what_phases_leave_let_in() -> None:
+    row = Row(6283, 8, {X: 4}, walks=3, is_stored=True, weights=8, is_shifted=True, left=8)
+    found = of_rows(row, H200)
+    assert found is not None
+    assert (found.cluster, found.threads, found.blocks) == (8, 224, 5)

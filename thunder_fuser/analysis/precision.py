@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from math import prod
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family, OpDef
+
+MANY_TERMS = 64  # of a sum, from which on an eighth is left of errors to both sides
 
 
 def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
@@ -25,20 +28,37 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     each term at most, of a sum that is added to the logarithm of the former. No other factor will
     do: where exp(-d) is too small for f32's normal numbers the fast one is 0, and 0 times infinity
     no number.
+    Or it is a factor of the terms of a long sum, of a function whose fast form errs by little and
+    to both sides alike: of many such errors the sum has less than of its own roundings.
     """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
+    exact: set[TensorView] = set()  # wide ones of which another use is wide than as such a factor
     parts: set[TensorView] = set()  # sums that are added to others, below one maximum
     for tv in reversed(fusion.tensors):
         is_float = tv.dtype.is_floating and tv.dtype is not DataType.Double
         if not is_float or (tv in roots and not tv.dtype.is_reduced_precision):
             wide.add(tv)
+            exact.add(tv)
         if tv.definition is not None and (tv in wide or tv.definition.op.is_step):
             parts |= _joined(tv)
+            is_factor = tv not in exact and tv.definition.op.name in ("mul", "neg", "cast")
+            is_even = is_factor or _is_long_sum(tv)
             for source in tv.definition.tensors:
                 exponents = source.definition if tv in parts else None
-                wide.update(exponents.tensors if exponents else _exponents(tv, source) or [source])
-    return frozenset(tv for tv in fusion.tensors if tv not in wide)
+                needed = exponents.tensors if exponents else _exponents(tv, source)
+                wide.update(needed or [source])
+                exact.update(needed or ([] if is_even else [source]))
+    return frozenset(tv for tv in fusion.tensors if tv not in wide or _errs_evenly(tv, exact))
+
+
+def _is_long_sum(tv: TensorView) -> bool:
+    reduced = (axis.size for axis in tv.domain.logical if axis.is_reduction)
+    return tv.is_of("sum") and prod(reduced) >= MANY_TERMS
+
+
+def _errs_evenly(tv: TensorView, exact: Set[TensorView]) -> bool:
+    return tv not in exact and tv.definition is not None and tv.definition.op.fast_in_sums
 
 
 def compared(fusion: Fusion) -> frozenset[TensorView]:

@@ -56,6 +56,9 @@ def load_call(
         left, other = (form_text(f, names) for f in (access.carried.left, access.carried.offset))
         elements = f"{address(access, names)}, {access.pointer} + {other}"
         return f"tf::load_carried<{access.length}>({elements}, {left})"
+    if access.is_in_words:
+        kind = f"{CUDA_TYPES[access.dtype]}, {access.length}"
+        return f"tf::load_words<{kind}>({address(access, names)})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.is_of_row:
         return load_of_row(access, address(access, names), names)
@@ -64,7 +67,8 @@ def load_call(
         if access.is_apart:
             return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
         arguments += ", true" if access.is_constant else ""
-        return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
+        move = "load_inside" if is_whole == INNER else "load_within"
+        return f"tf::{move}<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     test = _needed(access, names)
     if test:
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
@@ -189,6 +193,8 @@ def _stored(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     if access.window is not None:
         inside = _inside(access.window, names)
         return f"tf::store_within<{access.access_bytes}>({to}, {inside}, {INNER});"
+    if access.is_in_words:
+        return f"tf::store_words({to});"
     return store_call(access, to)
 
 

@@ -18,6 +18,7 @@ from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.shifted import RowAccesses
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
+from thunder_fuser.kernel.words import in_words
 from thunder_fuser.schedule.flatten import without_carries
 from thunder_fuser.schedule.nest import instances
 from thunder_fuser.schedule.vectorize import VectorClass
@@ -61,9 +62,11 @@ def lower_class(
     found, inside = without_carries(planned), None
     if found is not None:
         inside = (found[0], lower_class(found[1], tensors, scalars, strict, found[0]))
-    return Body(
+    made = Body(
         axes, lane, planned.lanes, loads, statements, vectors, before, once, turning, inside
     )
+    layouts = segment.layouts
+    return in_words(made, {n: layouts[tv].alignment for tv, n in tensors.items() if tv in layouts})
 
 
 def _holds(row: Window | None, lane: IterDomain | None, window: Window) -> bool:

@@ -268,7 +268,8 @@ class VectorAccess:
     offset that it gives there; else those of two lanes are `step` elements apart. A load with
     `guards` is left out where one of them does not hold, and has zeros. One that is `carried` has
     two elements, that of the first lanes and that of the others. With `others` a lane reads there
-    what is under their guards, which exclude each other."""
+    what is under their guards, which exclude each other. One that `is_in_words` is moved in
+    aligned words, of which threads side by side hand each other parts."""
 
     name: str
     pointer: str
@@ -287,6 +288,7 @@ class VectorAccess:
     step: int = 0
     carried: Carried | None = None
     others: tuple[Guarded, ...] = ()
+    is_in_words: bool = False
 
     @property
     def choices(self) -> tuple[Guarded, ...]:
@@ -329,6 +331,7 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
     inside = "" if access.window is None else _windows((access.window,), names)
     inside += ", all or none of them" if access.is_apart else ""
+    inside += ", in aligned words" if access.is_in_words else ""
     inside += _windows(access.guards, names)
     for choice in access.others:
         inside += f", [{format_form(choice.offset, names)}]{_windows(choice.guards, names)}"

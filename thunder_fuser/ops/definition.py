@@ -110,12 +110,14 @@ class OpDef:
     initialised with the expression, so C++'s widening of small integers is undone. `strict`
     replaces `cuda` where the compiler could otherwise merge the op with its neighbours (a product
     contracted into an FMA); `fast` replaces it for f32 where the value ends in a 16-bit float, with
-    an error of at most 2^-14 of the value. `by_number` and `fast_by_number` replace both for f32
-    where the second operand is a number from 2^-100 to 2^100 that the text knows, and of which the
-    compiler can compute what it likes; `by_row` replaces `cuda` for f32 where that operand is the
-    same for a whole row, and `fast_by_row` then `fast`; `near` does so for operands `within` a
-    distance of zero, with the same bits in fewer instructions. One that `rises` keeps the order of
-    numbers of 16 bits, and of these times a number.
+    an error of at most 2^-14 of the value. One whose fast form errs to both sides alike, by 2^-20
+    or by 2^-24 for each power of e that is lost, is `fast_in_sums` too. `by_number` and
+    `fast_by_number` replace both for f32 where the second operand is a number from 2^-100 to 2^100
+    that the text knows, and of which the compiler can compute what it likes; `by_row` replaces
+    `cuda` for f32 where that operand is the same for a whole row, and `fast_by_row` then `fast`;
+    `near` does so for operands `within` a distance of zero, with the same bits in fewer
+    instructions. One that `rises` keeps the order of numbers of 16 bits, and of these times a
+    number.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -142,6 +144,7 @@ class OpDef:
     checks: bool = False  # ends the launch where the first operand is none of those it takes
     is_step: bool = False  # jumps: the smallest error in an operand may change the whole result
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
+    fast_in_sums: bool = False  # and where it is a factor of the terms of a long sum
     by_number: str = ""  # replaces `cuda`, for f32, where the second operand is a literal
     fast_by_number: str = ""  # and this one `fast`
     by_row: str = ""  # replaces `cuda`, for f32, where the second operand is one number a row

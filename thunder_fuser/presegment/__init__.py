@@ -18,6 +18,7 @@ from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logistics import fold_logistics
 from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_maxima import fold_maxima
+from thunder_fuser.presegment.fold_normals import fold_normals
 from thunder_fuser.presegment.fold_places import fold_places
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
@@ -83,7 +84,7 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums of the trace, whose terms may be infinite."""
-    fusion = fusion if strict else pick_terms(fusion)
+    fusion = fusion if strict else fold_normals(pick_terms(fusion))
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
     fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))

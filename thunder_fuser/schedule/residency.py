@@ -38,6 +38,9 @@ SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
 TOLD = 48  # registers that the compiler may take where rows are shifted: a vector of weights is put
 # together of two, and left to itself, with 32, it waits for those of one tensor after the other
+BESIDE_LEFT = (
+    24  # registers beside those of what phases leave: more blocks hide what each waits for
+)
 AHEAD = 64  # registers of a thread from which on it loads weights ahead; with 40 it spilled them
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
@@ -220,7 +223,8 @@ def _told(
     if registers or not (row.is_shifted and row.weights):
         return None
     fitting = _with_room(4 * held * threads * row.loaded, target)
-    return min(REGISTERS // ((TOLD + held * row.left) * threads), fitting) or None
+    told = BESIDE_LEFT if row.left else TOLD
+    return min(REGISTERS // ((told + held * row.left) * threads), fitting) or None
 
 
 def _with_room(moved: int, target: Target) -> int:
@@ -231,7 +235,7 @@ def _with_room(moved: int, target: Target) -> int:
 def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, target: Target) -> int:
     """Blocks on a multiprocessor whose threads hold `held` vectors of each tensor."""
     kept = held * (row.left + sum(row.loads[tv] for tv in registers))
-    kept += SCRATCH_WITH_WEIGHTS if row.weights else SCRATCH
+    kept += BESIDE_LEFT if row.left else SCRATCH_WITH_WEIGHTS if row.weights else SCRATCH
     if kept > MAX_REGISTERS - SCRATCH:
         return 0
     moved = 4 * held * threads * (row.loaded - sum(row.loads[tv] for tv in registers))

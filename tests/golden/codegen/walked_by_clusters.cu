@@ -75,7 +75,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
     const int vector = k * 576 + part;
     if ((k + 1) * 576 <= 4098 || vector < 4098) {
       const auto done = [&](const auto is_inner) {
-        const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
+        const auto v0 = tf::load_inside<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
         const auto v1 = v1_slots[(slot * 8 + k) * 288 + threadIdx.x];
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
@@ -106,7 +106,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
     const int vector = k * 576 + part;
     if ((k + 1) * 576 <= 4098 || vector < 4098) {
       const auto done = [&](const auto is_inner) {
-        const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
+        const auto v0 = tf::load_inside<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
         const auto v1 = v1_slots[(slot * 8 + k) * 288 + threadIdx.x];
         tf::Vec<tf::bf16, 8> w0;
 #pragma unroll

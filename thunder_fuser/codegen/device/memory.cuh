@@ -250,11 +250,8 @@ TF_FN constexpr bool operator<(Place, Endless) {
   return true;
 }
 
-// chunk: load_across
-// A vector that is aligned to its elements only: each word is put together of two. Words that end before
-// place 0 or begin at place `extent` are not read, and some are that begin up to one access behind the
-// vector. What no thread of the kernel writes is constant: only that is loaded ahead of a store that
-// stands before it.
+// chunk: joined
+// The vector of elements that begins so many bytes, less than a `STEP`, behind the first of some words.
 #ifndef TF_HOST
 template <class T, int N>
 union Across {
@@ -262,6 +259,31 @@ union Across {
   tf::Vec<T, N> vec;
   TF_FN Across() {}
 };
+template <class T, int N, int STEP>
+TF_FN tf::Vec<T, N> joined(unsigned* word, unsigned skipped) {
+  constexpr int count = sizeof(T) * N / 4;
+  if (STEP == 16) {
+#pragma unroll
+    for (int k = 0; k < count + 2; ++k) word[k] = skipped & 8 ? word[k + 2] : word[k];
+  }
+  if (STEP > 4) {
+#pragma unroll
+    for (int k = 0; k < count + (sizeof(T) < 4); ++k) word[k] = skipped & 4 ? word[k + 1] : word[k];
+  }
+  Across<T, N> out;
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    out.words[k] = sizeof(T) < 4 ? __funnelshift_r(word[k], word[k + 1], skipped % 4 * 8) : word[k];
+  return out.vec;
+}
+#endif
+
+// chunk: load_across
+// A vector that is aligned to its elements only: each word is put together of two. Words that end before
+// place 0 or begin at place `extent` are not read, and some are that begin up to one access behind the
+// vector. What no thread of the kernel writes is constant: only that is loaded ahead of a store that
+// stands before it.
+#ifndef TF_HOST
 template <class T, int N, bool IS_CONSTANT = false, class First, class Extent = tf::Endless>
 TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16, count = bytes / 4;
@@ -278,20 +300,7 @@ TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
     if (start + (k + 1) * held > 0 && start + k * held < extent)
       read.words[k] = IS_CONSTANT ? __ldg(word) : Access::load(word);
   }
-  unsigned* const word = read.vec.v;
-  if (step == 16) {
-#pragma unroll
-    for (int k = 0; k < count + 2; ++k) word[k] = skipped & 8 ? word[k + 2] : word[k];
-  }
-  if (step > 4) {
-#pragma unroll
-    for (int k = 0; k < count + (sizeof(T) < 4); ++k) word[k] = skipped & 4 ? word[k + 1] : word[k];
-  }
-  Across<T, N> out;
-#pragma unroll
-  for (int k = 0; k < count; ++k)
-    out.words[k] = sizeof(T) < 4 ? __funnelshift_r(word[k], word[k + 1], skipped % 4 * 8) : word[k];
-  return out.vec;
+  return tf::joined<T, N, step>(read.vec.v, skipped);
 }
 #endif
 
@@ -341,6 +350,31 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   for (int k = 0; k < N; ++k)
     if (tf::within(first + k, extent)) x.v[k] = p[k];
   return x;
+}
+
+// chunk: load_inside
+// The same of a vector of which a constant may tell that it and the one behind it lie inside. Such a one is
+// put together of words of 8 bytes, which nothing asks for: one more to load, and half as many to choose.
+template <
+    class T, int N, int ACCESS_BYTES, bool IS_CONSTANT = false, class First, class Extent, class IsInner>
+TF_FN tf::Vec<T, N> load_inside(const T* p, First first, Extent extent, IsInner is_inner) {
+#ifndef TF_HOST
+  constexpr int bytes = sizeof(T) * N, step = bytes < 8 ? bytes : 8;
+  if constexpr (bytes % 4 == 0 && ACCESS_BYTES < step) {
+    if (is_inner) {
+      using Access = tf::Access<step>;
+      const unsigned skipped = reinterpret_cast<unsigned long long>(p) % step;
+      const auto from = reinterpret_cast<const typename Access::Word*>(
+          reinterpret_cast<const char*>(p) - skipped);
+      Words<unsigned, bytes / 4 + step / 4, step> read;
+#pragma unroll
+      for (int k = 0; k < read.count; ++k)
+        read.words[k] = IS_CONSTANT ? __ldg(from + k) : Access::load(from + k);
+      return tf::joined<T, N, step>(read.vec.v, skipped);
+    }
+  }
+#endif
+  return tf::load_within<T, N, ACCESS_BYTES, IS_CONSTANT>(p, first, extent, is_inner);
 }
 
 // chunk: load_row row_elements end_before ends_before
@@ -415,6 +449,85 @@ TF_FN void store_row(T* p, const tf::Vec<T, N>& x, First first, Extent extent) {
     if (tf::within(first + k, extent)) tf::store<step>(p + k, part);
   }
 }
+
+// chunk: load_words store_words Neighbours
+// Vectors of whole words of 16 bytes that are aligned to their elements only, of threads side by side of
+// which each has what lies behind that of the one before: a warp moves the aligned words, and its threads
+// take from each other what these have of their neighbours' vectors. Elements that belong to no such word,
+// before the first vector and behind the last, are moved one by one. `p` is in memory that begins aligned.
+#ifdef TF_HOST
+template <class T, int N>
+TF_FN tf::Vec<T, N> load_words(const T* p) {
+  return tf::load<T, N, sizeof(T)>(p);
+}
+template <class T, int N>
+TF_FN void store_words(T* p, const tf::Vec<T, N>& x) {
+  tf::store<sizeof(T)>(p, x);
+}
+#else
+// Whether the thread before this one and the one behind it have the neighbouring vectors.
+struct Neighbours {
+  unsigned mask;
+  bool before, behind;
+  TF_FN Neighbours(unsigned long long at, unsigned bytes) {
+    mask = __activemask();
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned long long previous = __shfl_up_sync(mask, at, 1), next = __shfl_down_sync(mask, at, 1);
+    before = lane > 0 && mask >> (lane - 1) & 1 && previous + bytes == at;
+    behind = lane < 31 && mask >> (lane + 1) & 1 && at + bytes == next;
+  }
+};
+template <class T, int N>
+TF_FN tf::Vec<T, N> load_words(const T* p) {
+  constexpr int bytes = sizeof(T) * N, count = bytes / 4;
+  const unsigned long long at = reinterpret_cast<unsigned long long>(p);
+  const tf::Neighbours next_to(at, bytes);
+  const unsigned skipped = at % 16;
+  const uint4* const from = reinterpret_cast<const uint4*>(at - skipped);
+  Words<unsigned, count + 4, 16> read;
+#pragma unroll
+  for (int k = 0; k < count / 4; ++k) read.words[k] = from[k];
+  uint4 next;
+  next.x = __shfl_down_sync(next_to.mask, read.words[0].x, 1);
+  next.y = __shfl_down_sync(next_to.mask, read.words[0].y, 1);
+  next.z = __shfl_down_sync(next_to.mask, read.words[0].z, 1);
+  next.w = __shfl_down_sync(next_to.mask, read.words[0].w, 1);
+  if (!next_to.behind) {
+    unsigned words[4] = {};
+    const unsigned short* const left = reinterpret_cast<const unsigned short*>(from + count / 4);
+    static_assert(sizeof(T) == 2, "elements of 16 bits");
+#pragma unroll
+    for (int k = 0; k < 7; ++k)
+      if (2 * k < skipped) words[k / 2] |= unsigned(left[k]) << k % 2 * 16;
+    next = make_uint4(words[0], words[1], words[2], words[3]);
+  }
+  read.words[count / 4] = next;
+  return tf::joined<T, N, 16>(read.vec.v, skipped);
+}
+template <class T, int N>
+TF_FN void store_words(T* p, const tf::Vec<T, N>& x) {
+  static_assert(sizeof(T) * N == 16, "one word");
+  const unsigned long long at = reinterpret_cast<unsigned long long>(p);
+  const tf::Neighbours next_to(at, 16);
+  const unsigned skipped = at % 16;
+  Words<T, N, 4> own;
+  own.vec = x;
+  unsigned words[8];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    words[k] = __shfl_up_sync(next_to.mask, own.words[k], 1);
+    words[k + 4] = own.words[k];
+  }
+  if (skipped == 0) return tf::store<16>(p, x);
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const bool is_moved = k * sizeof(T) < 16 - skipped ? next_to.before : next_to.behind;
+    if (!is_moved) p[k] = x.v[k];
+  }
+  if (next_to.before)
+    tf::store<16>(reinterpret_cast<T*>(at - skipped), tf::joined<T, N, 16>(words, 16 - skipped));
+}
+#endif
 
 // chunk: square_vector square_run square_element
 // Where vector `vector` of a row, a part of one from an element on, and element `row` of the row
