@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -62,9 +62,10 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
+    term = _as_made(term)
     if term.dtype is not DataType.Float or not summed.is_of("sum") or term.definition is None:
         return ()
-    if distance_from_max(term) is not None:
+    if _largest_below(term, _as_made) is not None:
         return term.definition.tensors
     match term.definition:
         case Expr(OpDef(name="mul"), (TensorView() as left, TensorView() as right)):
@@ -126,9 +127,21 @@ def behind_views(tv: TensorView) -> TensorView:
     return tv
 
 
+def _as_made(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a permutation: columns that are reduced as rows are one."""
+    while tv.is_of("permute"):
+        (tv,) = tv.producers
+    return tv
+
+
 def distance_from_max(tv: TensorView) -> TensorView | None:
     """The maximum m of x where `tv` is exp(x - m), or exp(x - n) for a number n wherever m is
     infinite."""
+    return _largest_below(tv, lambda x: x)
+
+
+def _largest_below(tv: TensorView, same: Callable[[TensorView], TensorView]) -> TensorView | None:
+    """The same, where x and what m is the largest of are the `same` tensor of both."""
     match tv.definition:
         case Expr(OpDef(name="exp"), (TensorView(definition=Expr() as below),)):
             pass
@@ -136,7 +149,7 @@ def distance_from_max(tv: TensorView) -> TensorView | None:
             return None
     match below:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
-            return _max_of(top, x)
+            return _max_of(top, x, same)
     return None
 
 
@@ -150,13 +163,15 @@ def is_guarded(tv: TensorView) -> bool:
     return False
 
 
-def _max_of(top: TensorView, x: TensorView) -> TensorView | None:
+def _max_of(
+    top: TensorView, x: TensorView, same: Callable[[TensorView], TensorView]
+) -> TensorView | None:
     while True:
         top = behind_views(top)
         match top.definition:
             case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
                 top = source
             case Expr(OpDef(name="max"), (source,)):
-                return top if source is x else None
+                return top if same(source) is same(x) else None
             case _:
                 return None
