@@ -7,17 +7,25 @@
 A divergence of two distributions is such a sum, of log-probabilities. Over all elements at once it
 is a kernel of its own, that reads the plane again; by rows it is one more phase of the kernel that
 has the row in registers, and what is left to sum is a number per row.
+
+So is the gradient of CLIP's scale, of 8191 rows of as many columns, whose terms read what rows and
+columns have one of: over all elements at once each would divide its place by 8191 and load that
+alone. By rows it is one load a row, and whole vectors.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.reductions import is_long, row_shape
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.reductions import is_long, row_shape, terms_of
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import reduced, widened
+
+
+MIN_COLUMNS = 1024  # of rows that are read in aligned vectors though weights are read beside them
 
 
 def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
@@ -25,7 +33,7 @@ def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
     of fewer and longer rows would leave some idle."""
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        found = _rows_ahead(tv) if _is_total(tv) else None
+        found = (_rows_ahead(tv) or _rows_apart(tv)) if _is_total(tv) else None
         if found is None or found[0] < multiprocessors:
             return None
         source = widened(tv, inputs[0])
@@ -51,6 +59,19 @@ def _rows_ahead(tv: TensorView) -> tuple[int, int] | None:
         if shape is not None and shape[0] > 1 and prod(shape) == terms:
             return shape
     return None
+
+
+def _rows_apart(tv: TensorView) -> tuple[int, int] | None:
+    """(rows, columns) of a sum of long rows that align nothing, of whose elements many read the
+    same; of others vectors lie in rows."""
+    *_, columns = terms_of(tv).shape
+    rows = prod(terms_of(tv).shape) // max(columns, 1)
+    read = [source for source in topological([tv]) if source.definition is None]
+    planes = [source for source in read if prod(source.shape) == rows * columns]
+    is_odd = all(columns * source.dtype.itemsize % MAX_ALIGNMENT for source in planes)
+    are_shared = any(prod(source.shape) in (rows, columns) for source in read)
+    is_apart = bool(planes) and is_odd and are_shared and columns >= MIN_COLUMNS
+    return (rows, columns) if is_apart else None
 
 
 def _outer_dims(shape: tuple[int, ...], plane: tuple[int, int]) -> int | None:
