@@ -18,6 +18,7 @@ from thunder_fuser.kernel.odd_columns import OddAccesses
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.row_values import RowValues
 from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
@@ -74,6 +75,9 @@ class _KeptWriter:
         self.by_lane, self.by_column = self._sums_of(results), self._sums_of(spread)
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.bases)
+        scalars = self.names.scalars.values()
+        known = RowValues((self.axes.row,), (a.name for a in once), scalars, lanes=True)
+        self.writer.repeats = known.repeats
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
         final = self._spread() if self._is_spread else self._stores(planned.stores, loads)

@@ -16,6 +16,7 @@ from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logistics import fold_logistics
 from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_maxima import fold_maxima
+from thunder_fuser.presegment.fold_picks import fold_picks
 from thunder_fuser.presegment.fold_places import fold_places
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
@@ -80,6 +81,7 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums of the trace, whose terms may be infinite."""
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
+    fusion = fusion if strict else fold_picks(fusion)
     fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
