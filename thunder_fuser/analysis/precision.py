@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -24,6 +25,8 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     each term at most, of a sum that is added to the logarithm of the former. No other factor will
     do: where exp(-d) is too small for f32's normal numbers the fast one is 0, and 0 times infinity
     no number.
+    Shares that are terms of a long sum of other rows are products with one part of a reciprocal: a
+    unit or two off, each row by another one, where the exponential is off by a unit.
     """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
@@ -36,7 +39,8 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
             parts |= _joined(tv)
             for source in tv.definition.tensors:
                 exponents = source.definition if tv in parts else None
-                wide.update(exponents.tensors if exponents else _exponents(tv, source) or [source])
+                known = _exponents(tv, source) or _divided(tv, source)
+                wide.update(exponents.tensors if exponents else known or [source])
     return frozenset(tv for tv in fusion.tensors if tv not in wide)
 
 
@@ -125,6 +129,28 @@ def behind_views(tv: TensorView) -> TensorView:
     while tv.family is Family.VIEW:
         (tv,) = tv.producers
     return tv
+
+
+def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
+    """What is divided, and by what a row has one of, in terms of a long sum of several rows; empty
+    for others."""
+    if term.dtype is not DataType.Float or not (summed.is_of("sum") and is_long(summed)):
+        return ()
+    while term.family in (Family.VIEW, Family.PAD):
+        term = term.producers[0]
+    match term.definition:
+        case Expr(OpDef(name="div"), (TensorView(), TensorView() as by)) if (
+            by.family is Family.VIEW and is_from_one(behind_views(by))
+        ):
+            return term.expr.tensors
+    return ()
+
+
+def is_from_one(tv: TensorView) -> bool:
+    """True for softmax's denominator, one of whose terms is 1; without numbers it may be 0."""
+    if not tv.is_of("sum") or tv.definition is None:
+        return False
+    return _largest_below(_as_made(tv.definition.tensors[0]), _as_made) is not None
 
 
 def _as_made(tv: TensorView) -> TensorView:

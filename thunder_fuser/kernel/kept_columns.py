@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.precision import is_from_one
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
@@ -177,7 +178,7 @@ class _KeptWriter:
             by_lane, by_column = tv in self.by_lane, tv in self.by_column
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             known = f"{name}_row" if phase.met else f"{name}_row{lane}"
-            self.writer.known[tv, index] = Variable(known, dtype, of_row=True)
+            self.writer.known[tv, index] = Variable(known, dtype, True, is_from_one(tv))
         statements = (*self.writer.statements, *accumulated)
         scope = Scope(self._used(loads, statements), statements)
         if phase.met:

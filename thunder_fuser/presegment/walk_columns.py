@@ -482,4 +482,5 @@ def _in_samples(tv: TensorView, source: TensorView, dealt: Dealt) -> TensorView:
     sizes = dealt.samples, turns, dealt.groups, dealt.run, rows
     pieces = call("permute", reshaped(widened(tv, source), sizes), dims=(0, 2, 1, 3, 4))
     parts = produce(tv.expr.op, [pieces], {"dims": (2, 3), WALKED: columns})
-    return reshaped(reduced(tv, parts, (1,)), tv.shape)
+    made = produce(tv.expr.op, [parts], {"dims": (1,), WALKED: dealt.groups})
+    return reshaped(made, tv.shape)
