@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.programs import expand, fusion, like, reshape, total
@@ -53,3 +54,15 @@ def test_sums_along_or_down_stay() -> None:
     for dim in (0, 1):
         whole = program(x, dim)
         assert sum_rows_first(whole, 1) is whole
+
+
+@pytest.mark.parametrize(("columns", "is_odd"), [(1025, True), (1024, False)])
+def test_odd_rows_are_summed_first_whose_terms_read_what_columns_have_one_of(
+    columns: int, is_odd: bool
+) -> None:
+    x, weight = tensor(DataType.BFloat16, ROWS, columns), tensor(DataType.Float, columns)
+    product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, columns))
+    whole = fusion([x, weight], total(product, 0, 1))
+    assert (f"[r{ROWS}]" in str(sum_rows_first(whole, 1))) == is_odd
+    alone = fusion([x], total(call("cast", x, dtype=DataType.Float), 0, 1))
+    assert sum_rows_first(alone, 1) is alone

@@ -24,7 +24,6 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import reduced, widened
 
-
 MIN_COLUMNS = 1024  # of rows that are read in aligned vectors though weights are read beside them
 
 

@@ -55,7 +55,7 @@ from thunder_fuser.presegment.plane_forms import (
     samples_of,
 )
 from thunder_fuser.presegment.split_reductions import Deal, in_two
-from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
+from thunder_fuser.presegment.stages import padded, reshaped, widened
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
     LINE,
