@@ -25,6 +25,7 @@ from thunder_fuser.target import (
 
 HELD = 32  # registers of a thread for what it keeps
 TALL = 128  # registers of one that has as many rows as these hold: of four bytes each, side by side
+FEW_DOWN = 4  # such threads of a block that has a warp of each
 TALL_SLACK = 1.15  # registers that the compiler takes for each of such a thread that is counted
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
 
@@ -105,9 +106,15 @@ class KeptRows:
             down *= 2
         return down
 
-    def tall_blocks(self, across: int, down: int) -> int:
-        """That a multiprocessor has of those, about."""
-        return blocks_among(TALL_SLACK * self.registers(down), across * down)
+    def tall_across(self) -> int:
+        """Threads side by side with those: a warp, or half of one where blocks of many warps wait
+        for each other, as more blocks are on a multiprocessor then."""
+        return WARP if self.tall_threads() <= FEW_DOWN else WARP // 2
+
+    def tall_blocks(self) -> int:
+        """That a multiprocessor has of such threads, about."""
+        down = self.tall_threads()
+        return blocks_among(TALL_SLACK * self.registers(down), self.tall_across() * down)
 
     def may_deepen(self, across: int, down: int, is_turned: bool) -> bool:
         """True where twice as many threads down are to share a column of a block that has few, so

@@ -421,8 +421,7 @@ class _Columns:
     def _blocks(self, across: int) -> int:
         column = self._column()
         if self.is_tall:
-            down = column.tall_threads()
-            return column.tall_blocks(across, down)
+            return column.tall_blocks()
         down = column.threads()
         while column.may_deepen(across, down, self.is_turned):
             down *= 2

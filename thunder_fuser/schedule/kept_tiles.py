@@ -268,12 +268,13 @@ def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling 
 
 def tall_tiling(room: Room) -> Tiling:
     """As few threads down as have registers for their rows, which are only summed, and a warp
-    across, whose sums over columns shuffles bring together. Raises Rejected."""
-    across, column = gcd(room.held.dealt, WARP), room.column
+    across at most, whose sums over columns shuffles bring together. Raises Rejected."""
+    column = room.column
+    across = gcd(room.held.dealt, column.tall_across())
     tile = Tile(across, column.tall_threads())
     if across * room.vector_bytes < SECTOR or not room.blocks(tile):
         raise Rejected("columns that are too long to be kept")
-    return Tiling(tile, column.tall_blocks(across, tile.down) or None, renews=False)
+    return Tiling(tile, column.tall_blocks() or None, renews=False)
 
 
 def met_tiling(room: Room) -> Tiling:
