@@ -197,7 +197,7 @@ def _max_of(
         match top.definition:
             case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
                 top = source
-            case Expr(OpDef(name="max"), (source,)):
+            case Expr(OpDef(name="max"), (TensorView() as source,)):
                 return top if same(source) is same(x) else None
             case _:
                 return None

@@ -63,9 +63,7 @@ def _counts(tv: Value, dim: int, size: int) -> bool:
     while any(map(tv.is_of, SPREADING)):
         (tv,) = tv.producers
     is_plain = tv.is_of("iota") and tv.shape == (size,)
-    return (
-        is_plain and sc.is_constant(tv.expr.inputs[0], 0) and sc.is_constant(tv.expr.inputs[1], 1)
-    )
+    return is_plain and tv.expr.inputs[:2] == (sc.constant(0), sc.constant(1))
 
 
 def _selected(tv: TensorView, index: Value, value: TensorView, dim: int, size: int) -> TensorView:
