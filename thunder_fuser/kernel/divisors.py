@@ -23,12 +23,16 @@ from thunder_fuser.kernel.statements import (
     Accuracy,
     Assign,
     Compute,
+    Convert,
     Hold,
     LaneStatement,
     Operand,
     Variable,
     operands_of,
 )
+from thunder_fuser.ops import Cost
+
+DIVISOR = "_by"  # behind the name of what is divided by
 
 
 def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None, Scope]:
@@ -44,20 +48,39 @@ def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None
                 and isinstance(divisor, Variable)
                 and divisor.of_row
             ):
-                name = f"{divisor.name}_by[{lane}]"
+                name = f"{divisor.name}{DIVISOR}[{lane}]"
                 arrays[divisor] = Variable(name, divisor.dtype, of_row=True)
                 divided = replace(quotient, args=(first, arrays[divisor]))
                 statement = replace(statement, value=divided)
         statements.append(statement)
-    if not arrays:
-        return None, loop
     once, others = split(statements)
-    held = tuple(Hold(array, divisor) for divisor, array in arrays.items())
-    again = _making(once, (o for s in others for o in _read(s)))
+    costly = {s.variable: _kept(s, lane) for s in once if _is_costly(s)}
+    if not (arrays or costly):
+        return None, loop
+    known = [costly.get(s.variable, s) for s in once]
+    again = _making(known, (o for s in others for o in _read(s)))
+    read = {s.variable for s in again}
+    arrays |= {v: s.value.arg for v, s in costly.items() if v in read}  # type: ignore[union-attr]
+    held = tuple(Hold(array, value) for value, array in arrays.items())
     of_rows = tuple(a for a in loop.loads if row in a.bases)
     of_columns = tuple(a for a in loop.loads if row not in a.bases)
     made = Scope(of_columns, (*_making(once, arrays), *held))
     return made, replace(loop, loads=of_rows, statements=(*again, *others))
+
+
+def _is_costly(statement: Assign) -> bool:
+    """True for a function, or a quotient."""
+    match statement.value:
+        case Compute(op):
+            return op.cost is Cost.EXPENSIVE or bool(op.by_row)
+    return False
+
+
+def _kept(statement: Assign, lane: str) -> Assign:
+    """What is there of it in each row."""
+    own = statement.variable
+    kept = Variable(f"{own.name}_kept[{lane}]", own.dtype, of_row=True)
+    return Assign(own, Convert(kept, own.dtype))
 
 
 def _making(statements: Sequence[Assign], wanted: Iterable[Operand]) -> tuple[Assign, ...]:

@@ -40,6 +40,8 @@ def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
         if outer is None:
             return None
         inner = tuple(range(outer, source.ndim))
+        if _rows_ahead(tv) is None:
+            return reduced(tv, source, tuple(range(outer)), tuple(range(len(inner))))
         return reduced(tv, source, inner, tuple(range(outer)))
 
     return rewrite(fusion, rule)
