@@ -156,6 +156,7 @@ ALLOWED = {
     "analysis/kept_rows.py:blocks": REGISTERS,
     "analysis/kept_rows.py:parts_of_columns": THREADS,
     "analysis/kept_rows.py:tall_lanes": LANES,
+    "analysis/kept_rows.py:tall_across": THREADS,
     "analysis/kept_rows.py:is_part_of_warp": THREADS,
     "analysis/kept_rows.py:lies_in_warps": THREADS,
     "analysis/kept_rows.py:are_kept_whole": PERIODS,

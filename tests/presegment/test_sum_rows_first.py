@@ -56,13 +56,21 @@ def test_sums_along_or_down_stay() -> None:
         assert sum_rows_first(whole, 1) is whole
 
 
-@pytest.mark.parametrize(("columns", "is_odd"), [(1025, True), (1024, False)])
-def test_odd_rows_are_summed_first_whose_terms_read_what_columns_have_one_of(
-    columns: int, is_odd: bool
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_odd_rows_are_summed_apart_whose_terms_read_what_columns_have_one_of(
+    is_stored: bool,
 ) -> None:
-    x, weight = tensor(DataType.BFloat16, ROWS, columns), tensor(DataType.Float, columns)
-    product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, columns))
-    whole = fusion([x, weight], total(product, 0, 1))
-    assert (f"[r{ROWS}]" in str(sum_rows_first(whole, 1))) == is_odd
-    alone = fusion([x], total(call("cast", x, dtype=DataType.Float), 0, 1))
-    assert sum_rows_first(alone, 1) is alone
+    """By rows, or down the columns where the plane is stored."""
+    x, weight = tensor(DataType.BFloat16, ROWS, 1025), tensor(DataType.Float, 1025)
+    product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, 1025))
+    beside = [call("cast", product, dtype=DataType.BFloat16)] if is_stored else []
+    made = str(sum_rows_first(fusion([x, weight], total(product, 0, 1), *beside), 1))
+    assert ("f32[r1025] = sum(" if is_stored else f"f32[r{ROWS}] = sum(") in made
+
+
+def test_even_rows_and_terms_of_the_plane_alone_stay() -> None:
+    for columns, factor in ((1024, 1024), (1025, 1)):
+        x, weight = tensor(DataType.BFloat16, ROWS, columns), tensor(DataType.Float, factor)
+        product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, columns))
+        whole = fusion([x, weight], total(product, 0, 1))
+        assert sum_rows_first(whole, 1) is whole

@@ -8,6 +8,7 @@
 
 Such an array has the parts of the reciprocals, of which a quotient is two products and a sum. A
 compiler would take them anew in each row: behind a test nothing is computed that may not be needed.
+For that reason functions and quotients of what a column has one of are made there too.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ A divergence of two distributions is such a sum, of log-probabilities. Over all 
 is a kernel of its own, that reads the plane again; by rows it is one more phase of the kernel that
 has the row in registers, and what is left to sum is a number per row.
 
-So is the gradient of CLIP's scale, of 8191 rows of as many columns, whose terms read what rows and
-columns have one of: over all elements at once each would divide its place by 8191 and load that
-alone. By rows it is one load a row, and whole vectors.
+So is a sum of odd rows whose terms read what rows and columns have one of: over all elements at once
+each would divide its place by the columns and load that alone. Where such a plane is stored beside,
+as the gradient of CLIP's logits beside that of their scale, its columns are summed first: threads
+have what their column has one of in registers, and rows have one number each for all of a warp.
 """
 
 from __future__ import annotations
@@ -31,18 +32,21 @@ def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor: parts
     of fewer and longer rows would leave some idle."""
 
+    stored = {prod(tv.shape) for tv in fusion.roots}
+
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        found = (_rows_ahead(tv) or _rows_apart(tv)) if _is_total(tv) else None
+        ahead = _rows_ahead(tv) if _is_total(tv) else None
+        found = ahead or (_rows_apart(tv) if _is_total(tv) else None)
         if found is None or found[0] < multiprocessors:
             return None
         source = widened(tv, inputs[0])
         outer = _outer_dims(source.shape, found)
         if outer is None:
             return None
-        inner = tuple(range(outer, source.ndim))
-        if _rows_ahead(tv) is None:
-            return reduced(tv, source, tuple(range(outer)), tuple(range(len(inner))))
-        return reduced(tv, source, inner, tuple(range(outer)))
+        rows, inner = tuple(range(outer)), tuple(range(outer, source.ndim))
+        if ahead is None and prod(found) in stored:
+            return reduced(tv, source, rows, tuple(range(len(inner))))
+        return reduced(tv, source, inner, rows)
 
     return rewrite(fusion, rule)
 
