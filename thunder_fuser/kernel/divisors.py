@@ -13,7 +13,7 @@ For that reason functions and quotients of what a column has one of are made the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.dtypes import DataType
@@ -55,13 +55,13 @@ def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None
                 statement = replace(statement, value=divided)
         statements.append(statement)
     once, others = split(statements)
-    costly = {s.variable: _kept(s, lane) for s in once if _is_costly(s)}
+    costly = {s.variable: _kept(s.variable, lane) for s in once if _is_costly(s)}
     if not (arrays or costly):
         return None, loop
-    known = [costly.get(s.variable, s) for s in once]
+    known = [_from(s, costly) for s in once]
     again = _making(known, (o for s in others for o in _read(s)))
     read = {s.variable for s in again}
-    arrays |= {v: s.value.arg for v, s in costly.items() if v in read}  # type: ignore[union-attr]
+    arrays |= {value: kept for value, kept in costly.items() if value in read}
     held = tuple(Hold(array, value) for value, array in arrays.items())
     of_rows = tuple(a for a in loop.loads if row in a.bases)
     of_columns = tuple(a for a in loop.loads if row not in a.bases)
@@ -77,11 +77,14 @@ def _is_costly(statement: Assign) -> bool:
     return False
 
 
-def _kept(statement: Assign, lane: str) -> Assign:
-    """What is there of it in each row."""
-    own = statement.variable
-    kept = Variable(f"{own.name}_kept[{lane}]", own.dtype, of_row=True)
-    return Assign(own, Convert(kept, own.dtype))
+def _kept(value: Variable, lane: str) -> Variable:
+    return Variable(f"{value.name}_kept[{lane}]", value.dtype, of_row=True)
+
+
+def _from(statement: Assign, kept: Mapping[Variable, Variable]) -> Assign:
+    """What is there of a kept value in each row; any other is made anew."""
+    found, dtype = kept.get(statement.variable), statement.variable.dtype
+    return statement if found is None else replace(statement, value=Convert(found, dtype))
 
 
 def _making(statements: Sequence[Assign], wanted: Iterable[Operand]) -> tuple[Assign, ...]:
