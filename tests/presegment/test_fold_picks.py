@@ -40,11 +40,15 @@ def test_a_value_of_each_row_is_selected(dim: int) -> None:
     """Also where the index is that of no place."""
     x, index = torch.randn(ROWS), torch.tensor([0, 18, -1, 5, 19, -100, 7])
     a, i = like(x, index)
-    written = fusion([a, i], picked(i, spread(chain(a, "neg"), dim), dim))
+    pick = picked(i, spread(chain(a, "neg"), dim), dim)
+    beside = call("max", expand(unsqueeze(a, dim), *hits(i, dim).shape), dims=(dim,))
+    written = fusion([a, i], pick, beside)
     made = fold_picks(written)
     assert "sum(" not in str(made)
-    ((found,), (expected,)) = (evaluate(f, [x, index]) for f in (made, written))
-    assert torch.equal(found, expected)
+    for found, expected in zip(*(evaluate(f, [x, index]) for f in (made, written)), strict=True):
+        assert torch.equal(found, expected)
+    alone = fusion([a, i], pick)
+    assert fold_picks(alone) is alone
 
 
 def test_others_stay() -> None:
@@ -57,5 +61,6 @@ def test_others_stay() -> None:
     a, b, i = like(x, y, index)
     one = call("where", hits(i, 1), spread(a, 1), sc.constant(0.0))
     others = picked(i, b, 1), picked(i, spread(a, 1), 1, first=1), total(one, 0), total(one, 0, 1)
+    beside = [call("max", b, dims=(dim,)) for dim in (0, 1)]
     for value in others:
-        assert fold_picks(Fusion((a, b, i), (value,))).outputs == (value,)
+        assert fold_picks(Fusion((a, b, i), (value, *beside))).outputs[0] is value

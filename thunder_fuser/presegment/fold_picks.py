@@ -5,12 +5,14 @@
         =>   T4 = logical_and(ge(T0, 0), lt(T0, 19));  T3: f32[i64, i4096] = where(T4, T1, 0)
 
 where the row, or column, has one index and one value: in the gradient of a cross entropy what the
-exponentials are multiplied by. No threads bring sums of it together. Not with `strict`: the trace
-makes 0 of -0.
+exponentials are multiplied by. No threads bring sums of it together. Only beside other sums of the
+same rows, for which a block has them whole: without any, threads at other elements of a row would
+load the index and the value again. Not with `strict`: the trace makes 0 of -0.
 """
 
 from __future__ import annotations
 
+from thunder_fuser.analysis.reductions import is_reduction, terms_of
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -23,7 +25,19 @@ SPREADING = ("broadcast", "broadcast_in_dim", "reshape", "cast")
 
 def fold_picks(fusion: Fusion) -> Fusion:
     """`fusion` with such sums as selections."""
-    return rewrite(fusion, _picked)
+    reduced = [tv for tv in fusion.tensors if is_reduction(tv)]
+    picks = {tv for tv in reduced if _picked(tv, tv.expr.inputs) is not None}
+    beside = {_walked(tv) for tv in reduced if tv not in picks}
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        return _picked(tv, inputs) if tv in picks and _walked(tv) in beside else None
+
+    return rewrite(fusion, rule)
+
+
+def _walked(tv: TensorView) -> tuple[object, ...]:
+    """What a reduction is of: a shape, and the dims of its rows."""
+    return terms_of(tv).shape, tv.expr.dims()
 
 
 def _picked(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:

@@ -8,10 +8,10 @@ A divergence of two distributions is such a sum, of log-probabilities. Over all 
 is a kernel of its own, that reads the plane again; by rows it is one more phase of the kernel that
 has the row in registers, and what is left to sum is a number per row.
 
-So is a sum of odd rows whose terms read what rows and columns have one of: over all elements at once
-each would divide its place by the columns and load that alone. Where such a plane is stored beside,
-as the gradient of CLIP's logits beside that of their scale, its columns are summed first: threads
-have what their column has one of in registers, and rows have one number each for all of a warp.
+So is a sum of odd rows whose terms read what rows and columns have one of: over all elements at
+once each would divide its place by the columns and load that alone. Where such a plane is stored
+beside, as the gradient of CLIP's logits beside that of their scale, its columns are summed first:
+threads have what their column has one of in registers, and rows one number each for a warp.
 """
 
 from __future__ import annotations
