@@ -291,8 +291,7 @@ def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     lines += _over_rows(kernel, [*taken_in_pairs(phase.pairs), *of_row])
     lines += unpaired(phase.pairs, lanes)
     lines += [*shared_sums(phase.sums, kernel), *exchanged(phase, kernel)]
-    if kernel.renews and of_row:  # pairs are taken as they come, and convert nothing
-        lines += renewed(kernel.kept, kernel.rows_per_thread)
+    lines += renewed(kernel.kept, kernel.rows_per_thread) if kernel.renews else []
     for total in phase.sums:
         if total.by_lane:
             lines += result_lines(total, kernel, total.rounded)

@@ -178,7 +178,8 @@ class _KeptWriter:
             by_lane, by_column = tv in self.by_lane, tv in self.by_column
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             known = f"{name}_row" if phase.met else f"{name}_row{lane}"
-            self.writer.known[tv, index] = Variable(known, dtype, True, is_from_one(tv))
+            is_sum = not self.planned.full and is_from_one(tv)  # where planes are stored it spilled
+            self.writer.known[tv, index] = Variable(known, dtype, True, is_sum)
         statements = (*self.writer.statements, *accumulated)
         scope = Scope(self._used(loads, statements), statements)
         if phase.met:
