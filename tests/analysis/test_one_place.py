@@ -172,6 +172,7 @@ ALLOWED = {
     "schedule/kept_columns.py:_odd": SIZES,
     "schedule/kept_columns.py:_planned": LANES,
     "presegment/sum_rows_first.py:_rows_apart": SIZES,
+    "presegment/fold_picks.py:_is_owned": SIZES,
     "presegment/walk_columns.py:_in_two": SIZES,
     "presegment/plane_forms.py:samples_of": SIZES,
     "presegment/walk_columns.py:_in_samples": PARTS,

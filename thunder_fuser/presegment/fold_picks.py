@@ -5,9 +5,10 @@
         =>   T4 = logical_and(ge(T0, 0), lt(T0, 19));  T3: f32[i64, i4096] = where(T4, T1, 0)
 
 where the row, or column, has one index and one value: in the gradient of a cross entropy what the
-exponentials are multiplied by. No threads bring sums of it together. Only beside other sums of the
-same rows, for which a block has them whole: without any, threads at other elements of a row would
-load the index and the value again. Not with `strict`: the trace makes 0 of -0.
+exponentials are multiplied by. No threads bring sums of it together. Beside other sums of the same
+rows a block has them whole; without any, a thread loads the index and the value for as many
+elements as it owns: of 256 classes, eight of a thread, that took 67 us for 119, and of 19, which
+nothing divides, 113 for 80, so these are summed. Not with `strict`: the trace makes 0 of -0.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import OpDef
 
+OWNED = range(4, 9)  # elements that a thread has, so that it loads what they share once
 SPREADING = ("broadcast", "broadcast_in_dim", "reshape", "cast")
 
 
@@ -30,9 +32,16 @@ def fold_picks(fusion: Fusion) -> Fusion:
     beside = {_walked(tv) for tv in reduced if tv not in picks}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        return _picked(tv, inputs) if tv in picks and _walked(tv) in beside else None
+        is_whole = tv in picks and (_walked(tv) in beside or _is_owned(tv))
+        return _picked(tv, inputs) if is_whole else None
 
     return rewrite(fusion, rule)
+
+
+def _is_owned(tv: TensorView) -> bool:
+    """True for rows or columns of which a thread of a map has several elements."""
+    (dim,) = tv.expr.dims()
+    return any(terms_of(tv).shape[dim] % owned == 0 for owned in OWNED)
 
 
 def _walked(tv: TensorView) -> tuple[object, ...]:
