@@ -59,6 +59,19 @@ def _dice(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return (1 - 2 * common / (both + 1)).mean()
 
 
+def _dice_cross_entropy(make: Make, *shape: int) -> Case:
+    """A segmentation's: of the areas of each class in each image, and of each place."""
+    case = cross_entropy(make, *shape)
+
+    def function(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        area = torch.softmax(x, 1)
+        wanted = F.one_hot(target, shape[1]).permute(0, 3, 1, 2).to(area.dtype)
+        common, both = (area * wanted).sum((2, 3)), area.sum((2, 3)) + wanted.sum((2, 3))
+        return (1 - (2 * common + 1) / (both + 1)).mean() + F.cross_entropy(x, target)
+
+    return Case(function, case.inputs, case.forward_bytes, case.backward_bytes)
+
+
 def _patches(x: torch.Tensor) -> torch.Tensor:
     """Rows of patches of two by two elements of all channels. An odd row or column is left out, as
     by a convolution that takes such steps."""
@@ -149,5 +162,6 @@ PATTERNS: Mapping[str, Pattern] = {
     "padded": Pattern(IMAGES, alone(lambda x: F.pad(x, (1, 1, 1, 1)), 2, 2)),
     "variation": Pattern(IMAGES, alone(_total_variation, 1, 2)),
     "dice": Pattern(IMAGES, paired(_dice, 2, 3, TARGET)),
+    "dice_ce": Pattern(IMAGES, _dice_cross_entropy),
     "ce_ch": Pattern(IMAGES, cross_entropy),
 }

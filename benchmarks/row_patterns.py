@@ -119,15 +119,31 @@ def _turned_sum(make: Make, rows: int, columns: int) -> Case:
     return planes(lambda x, y: x.t() + y, both, 3, 3)
 
 
+def _matched(x: torch.Tensor) -> torch.Tensor:
+    """Of square logits whose rows and columns are each other's targets."""
+    target = torch.arange(x.shape[0], device=x.device)
+    return (F.cross_entropy(x, target) + F.cross_entropy(x.t(), target)) / 2
+
+
 def _contrastive(make: Make, rows: int, columns: int) -> Case:
-    """CLIP's loss, of square logits whose rows and columns are each other's targets."""
+    """CLIP's loss."""
     size = isqrt(rows * columns)
+    return planes(_matched, (make.random(size, size),), 1, 2)
 
-    def function(x: torch.Tensor) -> torch.Tensor:
-        target = torch.arange(size, device=x.device)
-        return (F.cross_entropy(x, target) + F.cross_entropy(x.t(), target)) / 2
 
-    return planes(function, (make.random(size, size),), 1, 2)
+def _scaled_contrastive(make: Make, rows: int, columns: int) -> Case:
+    """CLIP's loss with a temperature that is learnt, of the smaller number of rows and columns."""
+    size = min(rows, columns)
+    inputs = make.random(size, size), make.weight(1)
+    return planes(lambda x, scale: _matched(x * scale.exp()), inputs, 1, 2)
+
+
+def _balance(x: torch.Tensor) -> torch.Tensor:
+    """Of the experts that tokens are sent to (a switch transformer's)."""
+    experts = x.shape[-1]
+    share = torch.softmax(wide(x), -1)
+    chosen = F.one_hot(share.argmax(-1), experts).to(share.dtype)
+    return experts * (share.mean(0) * chosen.mean(0)).sum()
 
 
 def _gathered(make: Make, rows: int, columns: int) -> Case:
@@ -260,6 +276,8 @@ PATTERNS: Mapping[str, Pattern] = {
     "weighted_ce": Pattern(ROWS, _weighted_cross_entropy),
     "turned_sum": Pattern(ROWS, _turned_sum),
     "clip": Pattern(ROWS, _contrastive),
+    "clip_scaled": Pattern(ROWS, _scaled_contrastive),
+    "balance": Pattern(ROWS, alone(_balance, 1, 2)),
     "gathered": Pattern(ROWS, _gathered),
     "embedded": Pattern(ROWS, _embedded),
     "picked": Pattern(ROWS, _picked),

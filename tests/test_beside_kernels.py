@@ -34,6 +34,7 @@ from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.options import Options
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
+CUDA = {torch.bfloat16: "tf::bf16", torch.float32: "float"}
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 SHAPES = {
     "vectors": (64, 64, 40),
@@ -121,17 +122,26 @@ def test_of_channels_of_each_sample(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("shape", "dtype"),
-    [((9, 19, 16, 64), torch.bfloat16), ((18, 12, 8, 48), torch.float32)],
+    [
+        ((9, 19, 16, 64), torch.bfloat16),
+        ((18, 12, 8, 48), torch.float32),
+        ((9, 131, 8, 16), torch.bfloat16),
+    ],
     ids=str,
 )
 def test_of_shares_of_a_few_classes(shape: tuple[int, ...], dtype: torch.dtype, order: str) -> None:
-    """In the launch that reads these, though a thread could sum them for each share anew."""
+    """In the launch that reads these, though a thread could sum them for each share anew. Threads
+    have four bytes of all rows, or of as many as their registers hold."""
     x = torch.randn(*shape).to(dtype)
     (a,) = like(x)
     wide = call("cast", a, dtype=DataType.Float)
     program = fusion([a], call("max", wide, dims=(1,)), total(softmax(wide, 1), 2, 3))
     plan = plan_of(program, *copies([x]), options=Options(thread_order=order))
-    assert "int group = blockIdx.x" in plan.kernels[0].text  # type: ignore[union-attr]
+    text = plan.kernels[0].text  # type: ignore[union-attr]
+    assert "int group = blockIdx.x" in text
+    lanes, is_whole = 4 // x.element_size(), shape[1] <= 19
+    assert f"tf::Vec<{CUDA[dtype]}, {lanes}> v" in text
+    assert ("const int part = 0;" in text) == is_whole
     top, sums = (tv.cpu() for tv in plan.run(*copies([x])))
     torch.testing.assert_close(top, x.float().amax(1))
     exact = torch.softmax(x.double(), 1).sum((2, 3))

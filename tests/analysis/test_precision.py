@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.programs import chain, expand, fusion, like, run, total, unsqueeze
+from tests.programs import chain, expand, fusion, like, permute, run, total, unsqueeze
 from tests.schedule.segments import floats, halves
 from thunder_fuser.analysis.precision import compared, fast_enough
 from thunder_fuser.dtypes import DataType
@@ -59,6 +59,14 @@ def test_terms_of_softmax_s_denominator_are_fast(guarded: bool) -> None:
     x = floats(4, 600)
     terms = chain(below_max(x, guarded), "exp")
     assert fast_ops(x, chain(total(terms, 1), "log")) == {"exp"}
+
+
+def test_they_are_where_columns_are_reduced_as_rows() -> None:
+    """As what is kept of images is."""
+    x = floats(4, 600)
+    top = unsqueeze(call("max", permute(x, 1, 0), dims=(1,)), 0)
+    terms = chain(call("sub", x, expand(top, 4, 600)), "exp")
+    assert fast_ops(x, total(permute(terms, 1, 0), 1)) == {"exp", "permute"}
 
 
 def test_they_are_where_the_denominator_is_handed_to_the_backward_too() -> None:

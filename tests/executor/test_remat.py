@@ -64,6 +64,18 @@ def test_layer_norm_saves_two_numbers_per_row_beside_its_inputs() -> None:
     assert list(kept.values()) == [PER_ROW, PER_ROW]
 
 
+@pytest.mark.usefixtures("device")
+def test_of_a_softmax_and_its_logarithm_a_maximum_and_a_sum_are_saved() -> None:
+    """The backward takes the logarithm of the sum again, and computes one share of each."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1).pow(3).sum() + torch.log_softmax(x, -1).pow(3).sum()
+
+    kept = saved(check(program, draw(ROWS, COLUMNS)))
+    assert kept.pop("x") == WIDE
+    assert list(kept.values()) == [PER_ROW, PER_ROW]
+
+
 def entropy(x: torch.Tensor) -> torch.Tensor:
     given = torch.log_softmax(x, -1)
     return -(given.exp() * given).sum(-1)

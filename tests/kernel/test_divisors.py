@@ -56,3 +56,13 @@ def test_quotients_are_those_of_torch(rows: int, size: int) -> None:
     x, scale = whole(rows, size), 2.0 ** torch.randint(-3, 4, (1, size))
     program = fusion(values := like(x, scale), *quotients(*values))
     check(program, x, scale, options=Options(tune="off"), orders=ORDERS)
+
+
+def test_a_function_of_all_rows_is_made_before_them() -> None:
+    x, scale = floats(40, 64), floats(1, 64)
+    made = call("mul", x, expand(call("exp", scale), *x.shape))
+    planned = columns.schedule(segment_of([x, scale], made, total(made, 0)), HOST)
+    before, _, rows = str(lower_columns(planned, strict=False)).partition("  per row\n")
+    assert "_kept[lane] = " in before
+    assert "exp(" in before
+    assert "exp(" not in rows

@@ -114,3 +114,21 @@ def test_a_divergence_is_a_share_times_a_difference(scale: float) -> None:
     assert str(made).count("mul(") == 1
     (found,), (expected,) = (evaluate(f, values) for f in (made, written))
     torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_an_exponential_of_the_logarithm_is_the_quotient_that_is_there() -> None:
+    """As in the gradients of a softmax and of its logarithm, which have the total from memory."""
+    x, m, t = torch.randn(8, 90), torch.randn(8, 1), torch.rand(8, 1) + 1
+    a, b, c = like(x, m, t)
+    spread = [call("expand", tv, shape=ints([8, 90])) for tv in (b, c, call("log", c))]
+    distance = call("sub", a, spread[0])
+    shares = call("div", call("exp", distance), spread[1])
+    again = call("exp", call("sub", distance, spread[2]))
+    written = fusion([a, b, c], call("mul", again, shares), call("neg", again))
+    made = fold_logs(written)
+    assert "log(" not in str(made)
+    assert str(made).count("exp(") == str(made).count("div(") == 1
+    for found, expected in zip(*(evaluate(f, [x, m, t]) for f in (made, written)), strict=True):
+        torch.testing.assert_close(found, expected)
+    alone = fusion([a, b, c], again)
+    assert fold_logs(alone) is alone

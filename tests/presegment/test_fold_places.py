@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 import torch
 
@@ -9,30 +11,34 @@ from tests.presegment.test_one_pass_exponentials import below, guarded, softmax,
 from tests.programs import like, total
 from tests.schedule.segments import floats
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import call
+from thunder_fuser.frontend.extrema import EXTREMA
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ir.scalar import Scalar
+from thunder_fuser.ir.tensor import Attr, TensorView, Value
+from thunder_fuser.ops import OpDef
 from thunder_fuser.presegment.fold_places import fold_places
 from thunder_fuser.presegment.stages import constants
 from thunder_fuser.runtime.evaluate import evaluate
 
-LAST = sc.constant(2**32 - 1)
+ARGMAX, _ = EXTREMA
+
+
+class Rows:
+    """What builds an operation: rows alone."""
+
+    def apply(self, row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr]) -> Value:
+        return produce(row, inputs, attrs)
+
+    def draw(self, name: str) -> Scalar:
+        raise AssertionError(name)
 
 
 def place(x: TensorView, dim: int = 1) -> TensorView:
-    """As `frontend/extrema.py` finds it."""
-    count = call(
-        "iota",
-        sc.constant(0),
-        sc.constant(1),
-        length=constants([x.shape[dim]]),
-        dtype=DataType.Int,
-    )
-    index = call("broadcast", count, is_broadcast_dim=tuple(k != dim for k in range(2)))
-    key = call("mul", call("order_key", x), sc.constant(2**32))
-    best = call("max", call("add", key, call("sub", LAST, index)), dims=(dim,))
-    return call("sub", LAST, call("bitwise_and", best, LAST))
+    """As the frontend finds it."""
+    (found,) = ARGMAX.build(Rows(), {"x": x, "dim": dim, "keepdim": False})
+    assert isinstance(found, TensorView)
+    return found
 
 
 def test_the_largest_share_is_where_the_largest_element_is() -> None:

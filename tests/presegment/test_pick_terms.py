@@ -46,6 +46,29 @@ def test_what_rows_have_one_of_is_read_by_no_sum() -> None:
     assert torch.equal(found, torch.where((index >= 0) & (index < CLASSES), value, 0))
 
 
+@pytest.mark.parametrize("classes", [19, 32])
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_what_columns_have_one_of_is_picked_if_threads_share_it(
+    classes: int, is_beside: bool
+) -> None:
+    index, value = torch.tensor([0, 18, -1, 5, 40, 7]), torch.randn(6)
+    i, v = like(index, value)
+    count = call(
+        "iota", sc.constant(0), sc.constant(1), length=(sc.constant(classes),), dtype=DataType.Int
+    )
+    down = call("broadcast", count, is_broadcast_dim=(False, True))
+    mask, all_of = (expand(unsqueeze(tv, 0), classes, 6) for tv in (i, v))
+    terms = call("where", call("eq", down, mask), all_of, sc.constant(0.0))
+    others = [call("max", all_of, dims=(0,))] if is_beside else []
+    program = fusion([i, v], call("sum", terms, dims=(0,)), *others)
+    made = pick_terms(program)
+    assert (made is program) == (classes == 19 and not is_beside)
+    for found, expected in zip(
+        *(evaluate(f, [index, value]) for f in (made, program)), strict=True
+    ):
+        assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_an_element_of_what_is_scaled_is_taken(dtype: torch.dtype) -> None:
     index, x, w = INDEX, torch.randn(ROWS, CLASSES, dtype=dtype), torch.randn(CLASSES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.programs import expand, fusion, like, reshape, total
@@ -60,4 +61,24 @@ def test_sums_along_or_down_stay() -> None:
     x = tensor(DataType.Float, ROWS, COLUMNS)
     for dim in (0, 1):
         whole = program(x, dim)
+        assert sum_rows_first(whole, 1) is whole
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_odd_rows_are_summed_apart_whose_terms_read_what_columns_have_one_of(
+    is_stored: bool,
+) -> None:
+    """By rows, or down the columns where the plane is stored."""
+    x, weight = tensor(DataType.BFloat16, ROWS, 1025), tensor(DataType.Float, 1025)
+    product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, 1025))
+    beside = [call("cast", product, dtype=DataType.BFloat16)] if is_stored else []
+    made = str(sum_rows_first(fusion([x, weight], total(product, 0, 1), *beside), 1))
+    assert ("f32[r1025] = sum(" if is_stored else f"f32[r{ROWS}] = sum(") in made
+
+
+def test_even_rows_and_terms_of_the_plane_alone_stay() -> None:
+    for columns, factor in ((1024, 1024), (1025, 1)):
+        x, weight = tensor(DataType.BFloat16, ROWS, columns), tensor(DataType.Float, factor)
+        product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, columns))
+        whole = fusion([x, weight], total(product, 0, 1))
         assert sum_rows_first(whole, 1) is whole

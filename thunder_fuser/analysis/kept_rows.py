@@ -12,9 +12,21 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import column_shape, inputs_of_size, stored_planes
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.target import LINE, MAX_THREADS, REGISTERS, SECTOR, WARP, clusters_up_to
+from thunder_fuser.target import (
+    LINE,
+    MAX_THREADS,
+    REGISTER_BYTES,
+    REGISTERS,
+    SECTOR,
+    WARP,
+    blocks_among,
+    clusters_up_to,
+)
 
 HELD = 32  # registers of a thread for what it keeps
+TALL = 128  # registers of one that has as many rows as these hold: of four bytes each, side by side
+FEW_DOWN = 4  # such threads of a block that has a warp of each
+TALL_SLACK = 1.15  # registers that the compiler takes for each of such a thread that is counted
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
 
 THREADS = 128  # of a block, at least, if each of them keeps as many registers as
@@ -87,6 +99,23 @@ class KeptRows:
             down *= 2
         return down
 
+    def tall_threads(self) -> int:
+        """The fewest for a column that have registers for all that is counted: a power of two."""
+        down = 1
+        while self.registers(down) > TALL and down < self.rows:
+            down *= 2
+        return down
+
+    def tall_across(self) -> int:
+        """Threads side by side with those: a warp, or half of one where blocks of many warps wait
+        for each other, as more blocks are on a multiprocessor then."""
+        return WARP if self.tall_threads() <= FEW_DOWN else WARP // 2
+
+    def tall_blocks(self) -> int:
+        """That a multiprocessor has of such threads, about."""
+        down = self.tall_threads()
+        return blocks_among(TALL_SLACK * self.registers(down), self.tall_across() * down)
+
     def may_deepen(self, across: int, down: int, is_turned: bool) -> bool:
         """True where twice as many threads down are to share a column of a block that has few, so
         many side by side. Of columns that are turned, on which they spend the most instructions, a
@@ -117,6 +146,13 @@ class KeptRows:
         a thread as it had better keep."""
         downs = (self.threads(limit) for limit in (HELD, 2 * HELD))
         return any(self.blocks(across * down, down) > 0 for down in downs)
+
+
+def tall_lanes(lanes: int, itemsizes: Sequence[int]) -> int:
+    """Lanes of vectors of up to so many of what threads read and only sum, with sums over columns
+    beside: four bytes, as a thread that has more rows of fewer columns has fewer sums to bring
+    together with others, and less to do once a column. What is stored wants whole vectors."""
+    return gcd(lanes, max(REGISTER_BYTES // min(itemsizes), 1))
 
 
 def parts_of_columns(across: int, down: int, values: int) -> int | None:

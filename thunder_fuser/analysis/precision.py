@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from math import prod
 
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -30,6 +31,8 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     no number.
     Or it is a factor of the terms of a long sum, of a function whose fast form errs by little and
     to both sides alike: of many such errors the sum has less than of its own roundings.
+    Shares that are terms of a long sum of other rows are products with one part of a reciprocal: a
+    unit or two off, each row by another one, where the exponential is off by a unit.
     """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
@@ -46,7 +49,8 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
             is_even = is_factor or _is_long_sum(tv)
             for source in tv.definition.tensors:
                 exponents = source.definition if tv in parts else None
-                needed = exponents.tensors if exponents else _exponents(tv, source)
+                known = _exponents(tv, source) or _divided(tv, source)
+                needed = exponents.tensors if exponents else known
                 wide.update(needed or [source])
                 exact.update(needed or ([] if is_even else [source]))
     return frozenset(tv for tv in fusion.tensors if tv not in wide or _errs_evenly(tv, exact))
@@ -84,9 +88,10 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
+    term = _as_made(term)
     if term.dtype is not DataType.Float or not summed.is_of("sum") or term.definition is None:
         return ()
-    if distance_from_max(term) is not None:
+    if _largest_below(term, _as_made) is not None:
         return term.definition.tensors
     match term.definition:
         case Expr(OpDef(name="mul"), (TensorView() as left, TensorView() as right)):
@@ -148,9 +153,43 @@ def behind_views(tv: TensorView) -> TensorView:
     return tv
 
 
+def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
+    """What is divided, and by what a row has one of, in terms of a long sum of several rows; empty
+    for others."""
+    if term.dtype is not DataType.Float or not (summed.is_of("sum") and is_long(summed)):
+        return ()
+    while term.family in (Family.VIEW, Family.PAD):
+        term = term.producers[0]
+    match term.definition:
+        case Expr(OpDef(name="div"), (TensorView(), TensorView() as by)) if (
+            by.family is Family.VIEW and is_from_one(behind_views(by))
+        ):
+            return term.expr.tensors
+    return ()
+
+
+def is_from_one(tv: TensorView) -> bool:
+    """True for softmax's denominator, one of whose terms is 1; without numbers it may be 0."""
+    if not tv.is_of("sum") or tv.definition is None:
+        return False
+    return _largest_below(_as_made(tv.definition.tensors[0]), _as_made) is not None
+
+
+def _as_made(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a permutation: columns that are reduced as rows are one."""
+    while tv.is_of("permute"):
+        (tv,) = tv.producers
+    return tv
+
+
 def distance_from_max(tv: TensorView) -> TensorView | None:
     """The maximum m of x where `tv` is exp(x - m), or exp(x - n) for a number n wherever m is
     infinite."""
+    return _largest_below(tv, lambda x: x)
+
+
+def _largest_below(tv: TensorView, same: Callable[[TensorView], TensorView]) -> TensorView | None:
+    """The same, where x and what m is the largest of are the `same` tensor of both."""
     match tv.definition:
         case Expr(OpDef(name="exp"), (TensorView(definition=Expr() as below),)):
             pass
@@ -158,7 +197,7 @@ def distance_from_max(tv: TensorView) -> TensorView | None:
             return None
     match below:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
-            return _max_of(top, x)
+            return _max_of(top, x, same)
     return None
 
 
@@ -188,13 +227,15 @@ def is_guarded(tv: TensorView) -> bool:
     return False
 
 
-def _max_of(top: TensorView, x: TensorView) -> TensorView | None:
+def _max_of(
+    top: TensorView, x: TensorView, same: Callable[[TensorView], TensorView]
+) -> TensorView | None:
     while True:
         top = behind_views(top)
         match top.definition:
             case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
                 top = source
-            case Expr(OpDef(name="max"), (source,)):
-                return top if source is x else None
+            case Expr(OpDef(name="max"), (TensorView() as source,)):
+                return top if same(source) is same(x) else None
             case _:
                 return None

@@ -23,6 +23,8 @@ DownColumns = ColumnKernel | KeptKernel
 def places_lines(kernel: DownColumns) -> list[str]:
     """The thread's part of the rows, and its place among those side by side."""
     across = kernel.threads_across
+    if kernel.threads_down == 1:
+        return ["const int part = 0;", "const int place = threadIdx.x;"]
     return [
         f"const int part = threadIdx.x / {across};",
         f"const int place = threadIdx.x % {across};",

@@ -28,6 +28,7 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.terms_text import Terms, at_once
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
+from thunder_fuser.kernel.divisors import DIVISOR
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import Hold
@@ -94,12 +95,16 @@ def _walk(kernel: ColumnKernel) -> list[str]:
 
 
 def _prepared(kernel: ColumnKernel) -> list[str]:
-    """The divisors that all rows have in common."""
+    """The divisors and costly values that all rows have in common."""
     if kernel.prepared is None:
         return []
     lanes = kernel.axes.lanes
-    held = [s.place.name for s in kernel.prepared.statements if isinstance(s, Hold)]
-    declared = (f"tf::Divisor {name.split('[')[0]}[{lanes}];" for name in held)
+    held = [s.place for s in kernel.prepared.statements if isinstance(s, Hold)]
+    arrays = [(place.name.split("[")[0], COMPUTE_TYPES[place.dtype]) for place in held]
+    declared = (
+        f"{'tf::Divisor' if name.endswith(DIVISOR) else kind} {name}[{lanes}];"
+        for name, kind in arrays
+    )
     return [*declared, *scope_lines(kernel.prepared, kernel.names, lanes)]
 
 

@@ -434,12 +434,13 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     terms = _reduced(phase, kernel)
     if phase.chosen:
         terms = when([" || ".join(map(_may_have, phase.chosen))], terms)
+    converts = beside_pairs(phase.scope, phase.pairs).statements  # pairs are taken as they come
     return [
         *begun,
         *terms,
         *combined(phase.reductions, kernel, position),
         *summed,
-        *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews else []),
+        *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews and converts else []),
     ]
 
 

@@ -85,7 +85,8 @@ def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy)
         case Accuracy.STRICT:
             found = op.strict
         case Accuracy.FAST:
-            found = op.fast_by_number if by_number else op.fast_by_row if by_row else ""
+            known = op.fast_from_one if _is_from_one(args[-1]) else op.fast_by_row
+            found = op.fast_by_number if by_number else known if by_row else ""
             found = found or op.fast
         case Accuracy.NORMAL:
             found = op.by_number if by_number else op.by_row if by_row else ""
@@ -96,6 +97,10 @@ def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy)
 
 def _is_of_row(value: Operand) -> bool:
     return isinstance(value, Variable) and value.of_row
+
+
+def _is_from_one(value: Operand) -> bool:
+    return isinstance(value, Variable) and value.is_from_one
 
 
 def _is_moderate(value: Operand) -> bool:

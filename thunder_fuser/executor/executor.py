@@ -278,7 +278,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         groups = move_writes_out_of_backward(groups, returned(trace))
         fused = self._fuse_groups(trace, groups, settings, report)
         if settings.options.rematerialize:
-            fused = rematerialize(fused, storages)
+            # Of two equal values one is handed over, and what follows from it is computed again.
+            fused = rematerialize(eliminate_common_subexpressions(fused, storages), storages)
         check_versions(
             trace.bound_symbols, in_split_order(fused.bound_symbols, returned(trace)), storages
         )

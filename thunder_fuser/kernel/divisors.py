@@ -8,11 +8,12 @@
 
 Such an array has the parts of the reciprocals, of which a quotient is two products and a sum. A
 compiler would take them anew in each row: behind a test nothing is computed that may not be needed.
+For that reason functions and quotients of what a column has one of are made there too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.dtypes import DataType
@@ -23,12 +24,16 @@ from thunder_fuser.kernel.statements import (
     Accuracy,
     Assign,
     Compute,
+    Convert,
     Hold,
     LaneStatement,
     Operand,
     Variable,
     operands_of,
 )
+from thunder_fuser.ops import Cost
+
+DIVISOR = "_by"  # behind the name of what is divided by
 
 
 def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None, Scope]:
@@ -44,20 +49,42 @@ def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None
                 and isinstance(divisor, Variable)
                 and divisor.of_row
             ):
-                name = f"{divisor.name}_by[{lane}]"
+                name = f"{divisor.name}{DIVISOR}[{lane}]"
                 arrays[divisor] = Variable(name, divisor.dtype, of_row=True)
                 divided = replace(quotient, args=(first, arrays[divisor]))
                 statement = replace(statement, value=divided)
         statements.append(statement)
-    if not arrays:
-        return None, loop
     once, others = split(statements)
-    held = tuple(Hold(array, divisor) for divisor, array in arrays.items())
-    again = _making(once, (o for s in others for o in _read(s)))
+    costly = {s.variable: _kept(s.variable, lane) for s in once if _is_costly(s)}
+    if not (arrays or costly):
+        return None, loop
+    known = [_from(s, costly) for s in once]
+    again = _making(known, (o for s in others for o in _read(s)))
+    read = {s.variable for s in again}
+    arrays |= {value: kept for value, kept in costly.items() if value in read}
+    held = tuple(Hold(array, value) for value, array in arrays.items())
     of_rows = tuple(a for a in loop.loads if row in a.bases)
     of_columns = tuple(a for a in loop.loads if row not in a.bases)
     made = Scope(of_columns, (*_making(once, arrays), *held))
     return made, replace(loop, loads=of_rows, statements=(*again, *others))
+
+
+def _is_costly(statement: Assign) -> bool:
+    """True for a function, or a quotient."""
+    match statement.value:
+        case Compute(op):
+            return op.cost is Cost.EXPENSIVE or bool(op.by_row)
+    return False
+
+
+def _kept(value: Variable, lane: str) -> Variable:
+    return Variable(f"{value.name}_kept[{lane}]", value.dtype, of_row=True)
+
+
+def _from(statement: Assign, kept: Mapping[Variable, Variable]) -> Assign:
+    """What is there of a kept value in each row; any other is made anew."""
+    found, dtype = kept.get(statement.variable), statement.variable.dtype
+    return statement if found is None else replace(statement, value=Convert(found, dtype))
 
 
 def _making(statements: Sequence[Assign], wanted: Iterable[Operand]) -> tuple[Assign, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.precision import is_from_one
 from thunder_fuser.analysis.reductions import terms_type
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
@@ -19,6 +20,7 @@ from thunder_fuser.kernel.odd_columns import OddAccesses
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.row_values import RowValues
 from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
@@ -75,6 +77,9 @@ class _KeptWriter:
         self.by_lane, self.by_column = self._sums_of(results), self._sums_of(spread)
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.bases)
+        scalars = self.names.scalars.values()
+        known = RowValues((self.axes.row,), (a.name for a in once), scalars, lanes=True)
+        self.writer.repeats = known.repeats
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
         final = self._spread() if self._is_spread else self._stores(planned.stores, loads)
@@ -175,7 +180,8 @@ class _KeptWriter:
             by_lane, by_column = tv in self.by_lane, tv in self.by_column
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             known = f"{name}_row" if phase.met else f"{name}_row{lane}"
-            self.writer.known[tv, index] = Variable(known, dtype, of_row=True)
+            is_sum = not self.planned.full and is_from_one(tv)  # where planes are stored it spilled
+            self.writer.known[tv, index] = Variable(known, dtype, True, is_sum)
         statements = (*self.writer.statements, *accumulated)
         scope = Scope(self._used(loads, statements), statements)
         if phase.met:

@@ -11,6 +11,7 @@ from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.precision import is_from_one
 from thunder_fuser.analysis.reductions import combined_type, is_scan, terms_type
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.chosen import of_chosen
@@ -243,7 +244,7 @@ class _RowWriter:
                 scans.append(Scan(f"{name}_scan", dtype, row, reverse, rounded))
             else:
                 accumulator = Variable(f"{name}_part", dtype)
-                result = Variable(f"{name}_row", dtype, of_row=True)
+                result = Variable(f"{name}_row", dtype, True, is_from_one(tv))
                 reductions.append(Reduce(accumulator, result, row, rounded))
                 if term != whole:
                     most = replace(reductions[-1], accumulator=Variable(f"{name}_most", dtype))

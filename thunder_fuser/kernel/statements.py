@@ -38,11 +38,13 @@ class Accuracy(Enum):
 
 @dataclass(frozen=True)
 class Variable:
-    """A value of one lane, held in a register as `dtype`; one `of_row` is the same in all of it."""
+    """A value of one lane, held in a register as `dtype`; one `of_row` is the same in all of it. A
+    denominator of a softmax is at least 1, or no number."""
 
     name: str
     dtype: DataType
     of_row: bool = False
+    is_from_one: bool = False
 
 
 @dataclass(frozen=True)

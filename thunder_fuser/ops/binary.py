@@ -23,7 +23,7 @@ def _binary(
     torch: str = "",
     strict: str = "",
     fast: str = "",
-    known: tuple[str, str, str, str] = ("", "", "", ""),
+    known: tuple[str, str, str, str, str] = ("", "", "", "", ""),
     ulps: float = 0.0,
     is_step: bool = False,
 ) -> OpDef:
@@ -46,6 +46,7 @@ def _binary(
         fast_by_number=known[1],
         by_row=known[2],
         fast_by_row=known[3],
+        fast_from_one=known[4],
         ulps=ulps,
     )
 
@@ -78,6 +79,7 @@ _KNOWN_DIVISOR = (
     "{0} * ({t}(1) / {1})",
     "tf::divided_by_row({0}, {1})",
     "tf::fast_divided_by_row({0}, {1})",
+    "{0} * tf::fast_reciprocal({1})",
 )
 
 ARITHMETIC = (

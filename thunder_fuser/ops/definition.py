@@ -114,10 +114,10 @@ class OpDef:
     or by 2^-24 for each power of e that is lost, is `fast_in_sums` too. `by_number` and
     `fast_by_number` replace both for f32 where the second operand is a number from 2^-100 to 2^100
     that the text knows, and of which the compiler can compute what it likes; `by_row` replaces
-    `cuda` for f32 where that operand is the same for a whole row, and `fast_by_row` then `fast`;
-    `near` does so for operands `within` a distance of zero, with the same bits in fewer
-    instructions. One that `rises` keeps the order of numbers of 16 bits, and of these times a
-    number.
+    `cuda` for f32 where that operand is the same for a whole row, `fast_by_row` then `fast`, and
+    `fast_from_one` that where it is at least 1, as a denominator of a softmax; `near` does so for
+    operands `within` a distance of zero, with the same bits in fewer instructions. One that `rises`
+    keeps the order of numbers of 16 bits, and of these times a number.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -149,6 +149,7 @@ class OpDef:
     fast_by_number: str = ""  # and this one `fast`
     by_row: str = ""  # replaces `cuda`, for f32, where the second operand is one number a row
     fast_by_row: str = ""  # and this one `fast`
+    fast_from_one: str = ""  # and this one that, where the number is from 1 on
     near: str = ""  # replaces `cuda`, for f32, where the operand lies
     within: float = 0.0  # this distance of zero
     rises: bool = False

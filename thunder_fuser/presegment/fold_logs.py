@@ -19,10 +19,17 @@ the logarithm is that of 0, as in the trace; where nothing is added then, as in 
 distance is 0 instead, so that what is subtracted from it is the same in all of a row. Two products
 of a share with such logarithms are subtracted before it multiplies them: in a divergence of
 distributions that are alike each term is near 0, and not the difference of two sums.
+the logarithm is that of 0, as in the trace.
+
+    T3 = div(exp(T0), T2);  T4 = exp(sub(T0, log(T2)))    =>    T4 = T3
+
+as in the gradients of a softmax and of its logarithm, which have T2 from memory: an exponential of
+each element is left, and no logarithm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from thunder_fuser.analysis.precision import (
@@ -41,7 +48,57 @@ from thunder_fuser.ops import Family, OpDef
 
 def fold_logs(fusion: Fusion) -> Fusion:
     """`fusion` with such logarithms as differences."""
-    return rewrite(fusion, _rule)
+    return _shared(rewrite(fusion, _rule))
+
+
+def _shared(fusion: Fusion) -> Fusion:
+    """`fusion` with one quotient for both."""
+    quotients: dict[Value, list[TensorView]] = {}
+    for tv in fusion.tensors:
+        match tv.definition:
+            case Expr(
+                OpDef(name="div"), (TensorView(definition=Expr(OpDef(name="exp"), (below,))), _)
+            ):
+                quotients.setdefault(below, []).append(tv)
+    alike = {tv: found for tv in fusion.tensors if (found := _quotient(tv, quotients)) is not None}
+    shares: dict[TensorView, TensorView] = {}
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        if (found := alike.get(tv)) is not None and found not in shares:
+            assert isinstance(inputs[0], TensorView)
+            below, log = inputs[0].expr.inputs
+            assert isinstance(log, TensorView)
+            shares[found] = call("div", call("exp", below), _total(log))
+        elif found is None and tv in alike.values():
+            shares.setdefault(tv, again(tv.expr, inputs))
+        return shares.get(tv if found is None else found)
+
+    return rewrite(fusion, rule) if alike else fusion
+
+
+def _quotient(tv: TensorView, quotients: Mapping[Value, Sequence[TensorView]]) -> TensorView | None:
+    """That of `quotients` which is exp(T0 - log(T2)), where `tv` is that."""
+    match tv.definition:
+        case Expr(
+            OpDef(name="exp"),
+            (TensorView(definition=Expr(OpDef(name="sub"), (below, TensorView() as log))),),
+        ):
+            found = (q for q in quotients.get(below, ()) if _are_alike(q.expr.inputs[1], log))
+            return next(found, None)
+    return None
+
+
+def _are_alike(total: Value, log: TensorView) -> bool:
+    """True for a number of each row and its logarithm, spread alike."""
+    while isinstance(total, TensorView) and total.family is Family.VIEW:
+        if log.definition is None or not _is_same_view(log.definition, total.expr):
+            return False
+        (total,), (log,) = total.expr.tensors, log.expr.tensors
+    return log.is_of("log") and log.expr.inputs == (total,)
+
+
+def _is_same_view(first: Expr, second: Expr) -> bool:
+    return (first.op, first.attrs) == (second.op, second.attrs) and len(first.tensors) == 1
 
 
 def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:

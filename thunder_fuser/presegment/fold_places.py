@@ -35,8 +35,8 @@ def fold_places(fusion: Fusion) -> Fusion:
 
 def _place(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     match inputs:
-        case (_, TensorView(definition=Expr(OpDef(name="bitwise_and"), (TensorView() as best, _)))):
-            found = _shares(best) if tv.is_of("sub") and best.is_of("max") else None
+        case (TensorView(definition=Expr(OpDef(name="bitwise_and"), (TensorView() as best, _))), _):
+            found = _shares(best) if tv.is_of("bitwise_xor") and best.is_of("max") else None
             return None if found is None else call("cast", _first(best, found), dtype=tv.dtype)
     return None
 
@@ -46,7 +46,7 @@ def _shares(best: TensorView) -> TensorView | None:
     may rise otherwise than its elements do."""
     match terms_of(best).definition:
         case Expr(
-            OpDef(name="add"),
+            OpDef(name="bitwise_or"),
             (TensorView(definition=Expr(OpDef(name="mul"), (TensorView() as key, _))), _),
         ) if key.is_of("order_key"):
             (shares,) = key.producers

@@ -6,12 +6,17 @@
 as the gradient of log_softmax has of what a loss took at the target. A row is read by no phase for
 it, and what is stored of the row waits for nothing. Terms may be scaled, negated and cast behind
 the choice. Not with `strict`: a factor that is infinite elsewhere makes a NaN of a zero.
+
+Down columns a value that all of a column has is picked beside other sums of the column, or where a
+thread of a map owns several of its elements, so that it loads index and value once for them: of 256
+classes that took 67 us for 119, of 19, which nothing divides, 113 for 80.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from thunder_fuser.analysis.reductions import is_reduction, terms_of
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -19,6 +24,8 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family, OpDef
 from thunder_fuser.presegment.stages import part, reshaped
+
+OWNED = range(4, 9)  # elements that a thread of a map has of a column
 
 
 class Chosen(NamedTuple):
@@ -32,22 +39,42 @@ class Chosen(NamedTuple):
 
 def pick_terms(fusion: Fusion) -> Fusion:
     """`fusion` with the terms of such sums."""
-    return rewrite(fusion, _rule)
+    reduced = [tv for tv in fusion.tensors if is_reduction(tv)]
+    picks = {tv for tv in reduced if _of_sum(tv, tv.expr.inputs) is not None}
+    beside = {_walked(tv) for tv in reduced if tv not in picks}
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        chosen = _of_sum(tv, inputs) if tv in picks else None
+        if chosen is None or not (_walked(tv) in beside or _is_near(chosen)):
+            return None
+        picked = _picked(chosen)
+        if picked is None:
+            return None
+        result = reshaped(picked, tv.shape)
+        return result if result.dtype is tv.dtype else call("cast", result, dtype=tv.dtype)
+
+    return rewrite(fusion, rule)
 
 
-def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+def _walked(tv: TensorView) -> tuple[object, ...]:
+    """What a reduction is of: a shape, and the dims of its rows."""
+    return terms_of(tv).shape, tv.expr.dims()
+
+
+def _is_near(chosen: Chosen) -> bool:
+    """True for what is one element along rows, or read there; else for what threads own several
+    elements of."""
+    dim, _, value = chosen
+    is_of_row = dim == value.ndim - 1 or not _is_same(value, dim)
+    return is_of_row or any(value.shape[dim] % owned == 0 for owned in OWNED)
+
+
+def _of_sum(tv: TensorView, inputs: tuple[Value, ...]) -> Chosen | None:
+    """What an index leaves of the terms of a sum along one dim."""
     if not tv.is_of("sum") or len(tv.expr.dims()) != 1:
         return None
     (dim,), (terms,) = tv.expr.dims(), inputs
-    assert isinstance(terms, TensorView)
-    chosen = _chosen(terms, dim)
-    if chosen is None:
-        return None
-    picked = _picked(chosen)
-    if picked is None:
-        return None
-    result = reshaped(picked, tv.shape)
-    return result if result.dtype is tv.dtype else call("cast", result, dtype=tv.dtype)
+    return _chosen(terms, dim) if isinstance(terms, TensorView) else None
 
 
 def _chosen(tv: TensorView, dim: int) -> Chosen | None:

@@ -7,33 +7,47 @@
 A divergence of two distributions is such a sum, of log-probabilities. Over all elements at once it
 is a kernel of its own, that reads the plane again; by rows it is one more phase of the kernel that
 has the row in registers, and what is left to sum is a number per row.
+
+So is a sum of odd rows whose terms read what rows and columns have one of: over all elements at
+once each would divide its place by the columns and load that alone. Where such a plane is stored
+beside, as the gradient of CLIP's logits beside that of their scale, its columns are summed first:
+threads have what their column has one of in registers, and rows one number each for a warp.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.reductions import MIN_SHARED, is_long, row_shape
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.reductions import MIN_SHARED, is_long, row_shape, terms_of
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import reduced, widened
+
+MIN_COLUMNS = 1024  # of rows that are read in aligned vectors though weights are read beside them
 
 
 def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor, or of
     rows that blocks share: parts of fewer rows would leave some idle."""
 
+    stored = {prod(tv.shape) for tv in fusion.roots}
+
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        found = _rows_ahead(tv) if _is_total(tv) else None
-        if found is None or (found[0] < multiprocessors and found[1] < MIN_SHARED):
+        ahead = _rows_ahead(tv) if _is_total(tv) else None
+        found = ahead or (_rows_apart(tv) if _is_total(tv) else None)
+        is_shared = ahead is not None and ahead[1] >= MIN_SHARED
+        if found is None or (found[0] < multiprocessors and not is_shared):
             return None
         source = widened(tv, inputs[0])
         outer = _outer_dims(source.shape, found)
         if outer is None:
             return None
-        inner = tuple(range(outer, source.ndim))
-        return reduced(tv, source, inner, tuple(range(outer)))
+        rows, inner = tuple(range(outer)), tuple(range(outer, source.ndim))
+        if ahead is None and prod(found) in stored:
+            return reduced(tv, source, rows, tuple(range(len(inner))))
+        return reduced(tv, source, inner, rows)
 
     return rewrite(fusion, rule)
 
@@ -51,6 +65,19 @@ def _rows_ahead(tv: TensorView) -> tuple[int, int] | None:
         if shape is not None and shape[0] > 1 and prod(shape) == terms:
             return shape
     return None
+
+
+def _rows_apart(tv: TensorView) -> tuple[int, int] | None:
+    """(rows, columns) of a sum of long rows that align nothing, of whose elements many read the
+    same; of others vectors lie in rows."""
+    *_, columns = terms_of(tv).shape
+    rows = prod(terms_of(tv).shape) // max(columns, 1)
+    read = [source for source in topological([tv]) if source.definition is None]
+    planes = [source for source in read if prod(source.shape) == rows * columns]
+    is_odd = all(columns * source.dtype.itemsize % MAX_ALIGNMENT for source in planes)
+    are_shared = any(prod(source.shape) in (rows, columns) for source in read)
+    is_apart = bool(planes) and is_odd and are_shared and columns >= MIN_COLUMNS
+    return (rows, columns) if is_apart else None
 
 
 def _outer_dims(shape: tuple[int, ...], plane: tuple[int, int]) -> int | None:

@@ -30,10 +30,12 @@ from thunder_fuser.analysis.kept_rows import (
     are_kept_whole,
     blocks_of_image,
     sharing,
+    tall_lanes,
 )
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, output_layout, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
 from thunder_fuser.analysis.reductions import (
+    MAX_SHORT_REDUCTION,
     WALKED,
     inputs_of_size,
     is_long_reduction,
@@ -53,7 +55,7 @@ from thunder_fuser.presegment.plane_forms import (
     samples_of,
 )
 from thunder_fuser.presegment.split_reductions import Deal, in_two
-from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
+from thunder_fuser.presegment.stages import padded, reshaped, widened
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
     LINE,
@@ -66,6 +68,7 @@ from thunder_fuser.target import (
 )
 
 MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
+MOST_PARTS = MAX_SHORT_REDUCTION  # of a sample, which are added by what needs their sum
 IMBALANCE = 0.25  # of the time of a multiprocessor's only group: others end sooner, and of several
 # groups the next one begins where one ends
 BEGINNING = 0.5  # turns that a group takes longer: its first loads, and its sums in the end
@@ -177,6 +180,9 @@ def _groups(
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
     if (samples := samples_of(sums[0])) > 1:
+        if not (made or columns.is_turned):
+            columns = replace(columns, lanes=tall_lanes(lanes, itemsizes), is_tall=True)
+        vectors = prod(plane) // (rows * columns.lanes)
         return _of_samples(columns, vectors, samples, multiprocessors)
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
@@ -219,12 +225,11 @@ def _of_samples(
     if run < columns.least or not columns.fit:
         return None
     tiles, slots = own // run, max(columns.blocks(run), 1) * multiprocessors
-    filling = [n for n in range(1, tiles + 1) if tiles % n == 0 and samples * n >= slots]
 
     def cost(parts: int) -> float:
-        return ceil_div(samples * parts, multiprocessors) * (tiles // parts + BEGINNING)
+        return ceil_div(samples * parts, slots) * (tiles // parts + BEGINNING)
 
-    parts = min(filling, key=cost, default=tiles)
+    parts = min((n for n in range(1, min(tiles, MOST_PARTS) + 1) if tiles % n == 0), key=cost)
     is_busy = 2 * samples * parts >= multiprocessors
     return Dealt(parts, run * columns.lanes, samples=samples) if is_busy else None
 
@@ -325,7 +330,7 @@ class Dealt:
 class _Columns:
     """Of so many `rows`, in vectors of so many `lanes`, read of planes of these `itemsizes`: all in
     registers but what is turned, where something is. Their sums `along` are known in the kernel,
-    those over all columns are `beside`."""
+    those over all columns are `beside`. Threads of `tall` columns have as many rows as they can."""
 
     rows: int
     lanes: int
@@ -333,13 +338,14 @@ class _Columns:
     along: int
     beside: int
     is_turned: bool
+    is_tall: bool = False
 
     @property
     def run(self) -> int:
         """Vectors of columns that a block has at a time: two sectors of each row at least; 0 where
         that is too much."""
         few = 1 << max(HELD // self.rows, 1).bit_length() - 1
-        run = max(ACROSS, self.least, few)
+        run = max(WARP if self.is_tall else ACROSS, self.least, few)
         held = self.rows * (registers_of(self.itemsizes, self.lanes) + self.beside)
         while run * held > MAX_HELD and run > self.least:
             run //= 2
@@ -414,6 +420,8 @@ class _Columns:
 
     def _blocks(self, across: int) -> int:
         column = self._column()
+        if self.is_tall:
+            return column.tall_blocks()
         down = column.threads()
         while column.may_deepen(across, down, self.is_turned):
             down *= 2
@@ -473,4 +481,5 @@ def _in_samples(tv: TensorView, source: TensorView, dealt: Dealt) -> TensorView:
     sizes = dealt.samples, turns, dealt.groups, dealt.run, rows
     pieces = call("permute", reshaped(widened(tv, source), sizes), dims=(0, 2, 1, 3, 4))
     parts = produce(tv.expr.op, [pieces], {"dims": (2, 3), WALKED: columns})
-    return reshaped(reduced(tv, parts, (1,)), tv.shape)
+    made = produce(tv.expr.op, [parts], {"dims": (1,), WALKED: dealt.groups})
+    return reshaped(made, tv.shape)

@@ -11,6 +11,7 @@ from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan, state_bytes
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Cost
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
@@ -64,6 +65,13 @@ class ColumnSchedule:
         quotients = (e for e in elements if e.tensor.expr.op.by_row)
         found = {(s.producer, s.index) for e in quotients for s in e.sources[1:]}
         return {divisor for divisor in found if not self._differs(divisor)}
+
+    @property
+    def prepares(self) -> bool:
+        """True where something that all rows of a column have in common is made before them."""
+        elements = self.needs_of(self.of_rows).elements.items()
+        costly = (key for key, e in elements if e.tensor.expr.op.cost is Cost.EXPENSIVE)
+        return bool(self.divisors) or not all(map(self._differs, costly))
 
     def _differs(self, element: Element) -> bool:
         """True for an element that reads others of memory in each row."""

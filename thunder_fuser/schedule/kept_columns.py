@@ -23,6 +23,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.kept_rows import tall_lanes
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.odd_columns import lanes_of
 from thunder_fuser.analysis.reductions import is_scan, packed_elements, row_shape
@@ -45,6 +46,7 @@ from thunder_fuser.schedule.kept_tiles import (
     Tiling,
     met_tiling,
     odd_tiling,
+    tall_tiling,
     tiling,
     whole_images,
 )
@@ -57,6 +59,7 @@ from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip
 from thunder_fuser.schedule.text import print_axes, print_elements
+from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
@@ -205,6 +208,11 @@ def _planned(
         return _scheduled(segment, *odd)
     sums = [tv for tv in segment.long if tv not in long]
     plane = _plane(segment, long, axes, is_turned, sums)
+    if plane.is_tall and parameters.tall:
+        lanes = tall_lanes(axes.lanes, [tv.dtype.itemsize for tv in plane.moved])
+        narrow = ColumnAxes(axis(columns // lanes), lane_of(lanes), axis(rows))
+        tall = _plane(segment, long, narrow, is_turned, sums)
+        return _scheduled(segment, tall, tall_tiling(tall.room(segment, target)))
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned, sums)
         tile = whole_images(single.room(segment, target), parameters)
@@ -303,6 +311,12 @@ class _Plane:
     held: Held
     known: tuple[Element, ...]
     moved: tuple[TensorView, ...]
+
+    @property
+    def is_tall(self) -> bool:
+        """True where columns are only summed, and those of each sample beside them."""
+        is_read = not (self.full or self.held.turned.tensors)
+        return is_read and self.added is not None and self.added.parts < self.added.group.size
 
     def room(self, segment: Segment, target: Target) -> Room:
         return Room.of(segment, self.axes, self.phases, self.held, target)

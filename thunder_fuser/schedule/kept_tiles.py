@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
@@ -263,6 +264,17 @@ def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling 
         if found is not None and tiles * found[-1] >= room.enough:
             return _told(room, Tile(*found), parameters)
     return None
+
+
+def tall_tiling(room: Room) -> Tiling:
+    """As few threads down as have registers for their rows, which are only summed, and a warp
+    across at most, whose sums over columns shuffles bring together. Raises Rejected."""
+    column = room.column
+    across = gcd(room.held.dealt, column.tall_across())
+    tile = Tile(across, column.tall_threads())
+    if across * room.vector_bytes < SECTOR or not room.blocks(tile):
+        raise Rejected("columns that are too long to be kept")
+    return Tiling(tile, column.tall_blocks() or None, renews=False)
 
 
 def met_tiling(room: Room) -> Tiling:

@@ -109,6 +109,7 @@ class KeptParameters:
     slots: bool = True  # in shared memory where they fit
     shares: bool = True  # of long columns each block of a cluster has a part
     odd: bool = True  # rows that no vector divides come in vectors that lag behind their columns
+    tall: bool = True  # threads have many rows of few columns that are only summed
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,7 @@ def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
         KeptParameters(slots=False),
         KeptParameters(shares=False),
         KeptParameters(odd=False),
+        KeptParameters(tall=False),
     )
 
 

@@ -44,6 +44,8 @@ BESIDE_LEFT = (
 AHEAD = 64  # registers of a thread from which on it loads weights ahead; with 40 it spilled them
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
+MANY_WEIGHTS = 16  # registers of a vector's weights beside a row that is shifted, each put together
+# of two: of those of seven vectors the compiler loaded so many at once that a thread had 250
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
 MIN_IN_TURN = 2  # below it a cluster is no better than a block
 IN_TURN = 3  # blocks of different rows: while some compute, others load and store
@@ -275,6 +277,8 @@ def _preferred(row: Row, target: Target) -> int:
     if not row.is_stored and elements <= FEW and FEW_ROWS * row.count <= target.multiprocessors:
         return 1
     most = max((HELD if elements <= FEW or row.left else 2 * HELD) // row.lanes, 1)
+    if row.is_shifted and row.weights >= MANY_WEIGHTS:
+        return max(HELD // 2 // row.lanes, 1)
     if not row.is_stored or row.lanes == 1 or elements > SHORT:
         return most
     least = max(HELD_OF_SHORT // row.lanes, 1)

@@ -1,7 +1,7 @@
 extern "C" __global__ void __launch_bounds__(32, 12)
 kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T2) {
-  const int part = threadIdx.x / 32;
-  const int place = threadIdx.x % 32;
+  const int part = 0;
+  const int place = threadIdx.x;
   const int vector = (int)blockIdx.x * 32 + place;
   float T1_part[4];
 #pragma unroll
