@@ -9,8 +9,10 @@ import torch
 
 from tests.devices import CPU, ORDERS, copies, here
 from tests.presegment.test_one_pass_counts import count, equal
-from tests.programs import STRICT, fusion, like, plan_of
-from thunder_fuser.ir.build import call
+from tests.programs import STRICT, check, fusion, like, plan_of
+from thunder_fuser.ir.build import call, produce
+from thunder_fuser.ops import OpDef
+from thunder_fuser.ops.reductions import MAXIMA, MINIMA
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
 # Of columns of one block, of several and packed; of rows that several blocks share, odd ones too.
@@ -51,3 +53,10 @@ def test_counts_are_those_of_torch(name: str, order: str) -> None:
     torch.testing.assert_close(top, x.amax(dim), rtol=0, atol=0, equal_nan=True)
     for found, of in ((largest, x.amax(dim, keepdim=True)), (smallest, x.amin(dim, keepdim=True))):
         torch.testing.assert_close(found, (x == of).sum(dim), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("row", [MAXIMA, MINIMA])
+def test_one_thread_counts_a_few(row: OpDef) -> None:
+    x = values((88, 40), 0)[-9:]
+    (a,) = like(x)
+    check(fusion([a], produce(row, [a], {"dims": (0,)})), x)

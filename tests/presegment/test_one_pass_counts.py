@@ -83,3 +83,10 @@ def test_the_value_is_that_of_two_passes(name: str) -> None:
     (want,) = evaluate(program, [values])
     torch.testing.assert_close(got, want)
     assert got[3] == 0
+
+
+def test_what_is_walked_stays_so() -> None:
+    x = floats(9, 33)
+    most = call("max", x, dims=(0,))
+    counted = call("sum", count(equal(x, most)).expr.tensors[0], dims=(0,), walked=9)
+    assert "maxima(T0, dims=[0], walked=9)" in str(in_one_pass(fusion([x], most, counted)))

@@ -10,6 +10,7 @@ from thunder_fuser.analysis.digits import Form, Loaded, loads_in, named
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, beside, tests_of
 from thunder_fuser.analysis.layout import linear, offset_of
+from thunder_fuser.analysis.reductions import terms_type
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -247,9 +248,10 @@ class ElementWriter:
         return Accuracy.FAST if tv in self.segment.fast else Accuracy.NORMAL
 
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
-        dtype = tv.dtype.compute_type
-        ready = tuple(self.convert(tv, t, dtype) for t in terms)
-        combined = self._assign(tv, dtype, Combine(tv.expr.op, ready, dtype))
+        row, dtype = tv.expr.op, tv.dtype.compute_type
+        taken = dtype if row.is_finished else terms_type(tv)
+        ready = tuple(self.convert(tv, t, taken) for t in terms)
+        combined = self._assign(tv, dtype, Combine(row, ready, dtype))
         return self.rounded(tv, combined)
 
     def _pad(self, element: Made) -> Operand:

@@ -55,10 +55,9 @@ def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> Ten
                 ) as truth,
             ),
         ):
-            dims = tv.expr.dims()
             for x, other in ((a, b), (b, a)):
-                if (row := _counted(x, other, truth, dims)) is not None:
-                    return call("cast", produce(row, [x], {"dims": dims}), dtype=tv.dtype)
+                if (row := _counted(x, other, truth, tv.expr.dims())) is not None:
+                    return call("cast", produce(row, [x], dict(tv.expr.attrs)), dtype=tv.dtype)
     return None
 
 
