@@ -14,7 +14,6 @@ from tests.programs import chain, check, fusion, like, permute
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser import pipeline
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.scalar import Constant, constant
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.runtime.targets import target_for
@@ -39,23 +38,6 @@ def test_rows_that_align_nothing_are_stored_in_squares_that_follow_them(
     assert shape_of(segment_of([x], chain(swapped(x), "neg"))) == "sheared squares of 64 x 64"
     y = floats(*extents)
     assert shape_of(segment_of([y], chain(swapped(y), "neg"))) == "sheared squares of 32 x 32"
-
-
-def test_what_is_added_to_it_is_loaded_as_it_is_stored() -> None:
-    """But where something is stored as it lies, which needs all of the square."""
-    x, y = halves(337, 64), halves(64, 337)
-    added = call("add", swapped(x), y)
-    assert shape_of(segment_of([x, y], added)) == "sheared squares of 64 x 64"
-    assert "sheared" not in shape_of(segment_of([x, y], added, chain(swapped(added), "neg")))
-    z = halves(64, 674)
-    other = call("add", swapped(x), call("slice", z, **_first(64, 337)))
-    assert "sheared" not in shape_of(segment_of([x, z], other))
-
-
-def _first(rows: int, columns: int) -> dict[str, tuple[Constant, ...]]:
-    """The box of a plane's first rows and columns."""
-    ends = {"start_indices": (0, 0), "end_indices": (rows, columns), "strides": (1, 1)}
-    return {name: tuple(constant(value) for value in values) for name, values in ends.items()}
 
 
 def test_others_do_not() -> None:
@@ -104,13 +86,3 @@ def test_values_beside_what_is_not_turned(extents: tuple[int, ...], dtype: torch
     added = call("add", a, b)
     plan = check(fusion([a, b], chain(swapped(added), "neg"), added), x, y, orders=ORDERS)
     assert "sheared_element" in plan.sources[0]
-
-
-@pytest.mark.sanitizer
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
-@pytest.mark.usefixtures("device", "busy")
-def test_values_of_a_sum_with_what_is_not_turned(dtype: torch.dtype) -> None:
-    x, y = (torch.randn(extents).to(dtype) for extents in ((341, 72), (72, 341)))
-    a, b = like(x, y)
-    plan = check(fusion([a, b], call("add", swapped(a), b)), x, y, orders=ORDERS)
-    assert plan.sources[0].count("sheared_element<") >= 4

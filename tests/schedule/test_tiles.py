@@ -8,8 +8,7 @@ from tests.programs import chain, expand, permute, reshape, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import NEVER, MapParameters
@@ -109,9 +108,8 @@ def test_what_is_turned_may_have_fewer_lanes(
 
 
 def test_the_side_with_fewer_lanes_is_turned_only_if_it_is_no_larger() -> None:
-    """A square of the lanes of both where two tensors lie along odd rows, and one does not, of
-    elements that are too large to follow such rows."""
-    x, y = (tensor(DataType.Double, *extents) for extents in ((336, 1025), (1025, 336)))
+    """A square of the lanes of both where two tensors lie along odd rows, and one does not."""
+    x, y = halves(336, 1025), halves(1025, 336)
     added = call("add", call("mul", x, chain(x, "exp")), swapped(y))
     segment = segment_of([x, y], added)
     (found,) = map.schedule(segment, MapParameters()).classes

@@ -34,11 +34,10 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
     kind = index_type(max([body.blocks(threads), *(form.reach for form in body.forms)]))
     tile, names = turning.tile, body.names
     loads = [f"{a.name}[k] = {load_call(a, names)};" for a in body.loads]
-    is_sheared = isinstance(tile, ShearedTile)
-    held = [a for a in turning.loads if is_sheared or a.access_bytes < MIN_COPY]
+    held = [a for a in turning.loads if a.access_bytes < MIN_COPY]
     fetches = [f"{a.name}_held[k] = {load_call(a, names)};" for a in held]
     copies = [_copy(a, tile, names) for a in turning.loads if a not in held]
-    fills = [_fill(a, tile, names) for a in held]
+    fills = [_fill(a, tile) for a in held]
     values = [statement_text(s, names) for s in body.once]
     values += _own_lines(body, tile)
     empties = [_empty(a, tile, names) for a in turning.stores]
@@ -186,11 +185,8 @@ def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str
     return copy_text(access, slots, "0", names)
 
 
-def _fill(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
+def _fill(access: VectorAccess, tile: Tile) -> str:
     """What was loaded before, for the compiler stores one load before it begins the next."""
-    if isinstance(tile, ShearedTile):
-        place = _sheared_place(access, tile, names)
-        return f"tf::store<{access.dtype.itemsize}>({place}, {access.name}_held[k]);"
     place = f"{access.name} + {_run(tile)}"
     return f"tf::store<{run_bytes(access)}>({place}, {access.name}_held[k]);"
 
@@ -206,18 +202,13 @@ def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> st
 def _empty_sheared(access: VectorAccess, tile: ShearedTile, names: dict[IterDomain, str]) -> str:
     """A vector that begins where its row in memory is aligned, not where the square's is."""
     assert access.window is not None
-    first, place = form_text(access.window.form, names), _sheared_place(access, tile, names)
+    first = form_text(access.window.form, names)
+    begin = f"{first} - {tile.side} * down + {tile.lead}"
+    place = f"{access.name} + tf::sheared_element<{tile.pitch}, 1>(row, 0, {begin})"
     kind, extent = CUDA_TYPES[access.dtype], number(access.window.extent)
     run = f"tf::load<{kind}, {access.length}, {access.dtype.itemsize}>({place})"
     to = f"{address(access, names)}, {run}, {first}, {extent}, false"
     return f"tf::store_within<{access.access_bytes}>({to});"
-
-
-def _sheared_place(access: VectorAccess, tile: ShearedTile, names: dict[IterDomain, str]) -> str:
-    """Where the elements of a vector lie in a square, which begins with the rows before its own."""
-    assert access.window is not None
-    begin = f"{form_text(access.window.form, names)} - {tile.side} * down + {tile.lead}"
-    return f"{access.name} + tf::sheared_element<{tile.pitch}, 1>(row, 0, {begin})"
 
 
 def _run(tile: Tile) -> str:

@@ -6,13 +6,10 @@ A square of 64 x 64 would store 64 elements of a row at a time, one by one, and 
 memory at both ends: 203 us for 269 MB on an H200. Here each row of the square begins where a sector
 does, up to 15 elements before the square, and all vectors but those at the ends of a row are whole:
 115 us. A block loads 16 rows more for that, which its neighbour has loaded too.
-
-    T2[j, i] = T0[i, j] + T1[j, i]  rows of T1 are loaded as far as those of T2 are stored
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import (
@@ -28,7 +25,6 @@ from thunder_fuser.analysis.digits import (
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain, axis
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.tiles import (
     FEW,
@@ -88,7 +84,8 @@ class ShearedTile(Tile):
 
     def _late(self, offset: Form) -> Form:
         """Elements by which a row begins behind a sector, as all vectors of it then would."""
-        return _late(super().begin(offset), self.turned_down, self.lead)
+        row = substitute(super().begin(offset), {self.turned_down: ZERO})
+        return divmod_form(row, self.lead)[1]
 
 
 @dataclass(frozen=True)
@@ -137,17 +134,16 @@ def sheared(found: Square, most: int) -> Square:
 def _sheared(
     group: IterationClass, down: IterDomain, across: IterDomain, most: int
 ) -> ShearedSquare | None:
-    """None where rows of what is turned are aligned, or none is stored, or so few that a third of
-    what is loaded would be so twice, or squares would be emptier than half. Elements that a write
-    in place reads have one reader."""
+    """None where rows of what is turned are aligned, or are loaded, or so few that a third of what
+    is loaded would be so twice, or squares would be emptier than half. Elements that a write in
+    place reads have one reader."""
     moved = [a for a in dict.fromkeys(group.accesses) if is_turned_by(a[1], down, across)]
+    is_stored = not any(form in group.forms_read for _, form in moved)
     itemsize = max((tv.dtype.itemsize for tv, _ in moved), default=0)
-    if itemsize not in SIZES:
+    if itemsize not in SIZES or not is_stored:
         return None
     run, lanes = MAX_ALIGNMENT // itemsize, lanes_of(across, most)
     made = ShearedSquare(group, down, across, lanes, run, itemsize)
-    if not _lie_alike(moved, made):
-        return None
     rows = _blocks(down, made.side, made.lead) * (made.side + made.lead)
     layouts = group.segment.layouts
     can_shear = (
@@ -159,23 +155,6 @@ def _sheared(
         and len(moved) * itemsize * made.side * (made.side + 2 * made.lead) <= SHARED_UNASKED
     )
     return made if can_shear else None
-
-
-def _lie_alike(moved: Sequence[tuple[TensorView, Form]], made: ShearedSquare) -> bool:
-    """True where what is turned is stored; or all that is stored is turned, and what is loaded
-    turned has rows that begin like those: of each a block has what it stores of that row, no more
-    and no less."""
-    targets = {nest.store.target for nest in made.group.nests}
-    stored = {tv for tv, _ in moved} & targets
-    if all(tv in targets for tv, _ in moved):
-        return bool(stored)
-    late = {_late(form, made.down, made.lead) for _, form in moved}
-    return stored == targets and len(late) == 1
-
-
-def _late(offset: Form, down: IterDomain, lead: int) -> Form:
-    """Elements by which a row along `down` begins behind one of so many."""
-    return divmod_form(substitute(offset, {down: ZERO}), lead)[1]
 
 
 def _blocks(down: IterDomain, side: int, lead: int) -> int:
