@@ -355,12 +355,13 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
 // chunk: load_inside
 // The same of a vector of which a constant may tell that it and the one behind it lie inside. Such a one is
 // put together of words of 8 bytes, which nothing asks for: one more to load, and half as many to choose.
+// Of 32 bytes, of f32, that would be five loads for three, each of as many lines of the cache.
 template <
     class T, int N, int ACCESS_BYTES, bool IS_CONSTANT = false, class First, class Extent, class IsInner>
 TF_FN tf::Vec<T, N> load_inside(const T* p, First first, Extent extent, IsInner is_inner) {
 #ifndef TF_HOST
   constexpr int bytes = sizeof(T) * N, step = bytes < 8 ? bytes : 8;
-  if constexpr (bytes % 4 == 0 && ACCESS_BYTES < step) {
+  if constexpr (bytes % 4 == 0 && bytes <= 16 && ACCESS_BYTES < step) {
     if (is_inner) {
       using Access = tf::Access<step>;
       const unsigned skipped = reinterpret_cast<unsigned long long>(p) % step;
