@@ -94,6 +94,12 @@ def test_a_maximum_is_looked_for_in_the_pieces_of_its_place() -> None:
     assert cut(program) is program
 
 
+def test_sums_of_all_elements_are_no_pieces_of_each_other() -> None:
+    x = floats(1 << 20)
+    program = Fusion((x,), (total(x, 0), total(call("neg", x), 0)))
+    assert cut(program) is program
+
+
 def test_an_entropy_reads_its_rows_once() -> None:
     (x,) = like(values := torch.empty(8, 1 << 20))
     segmented, _ = cuda_kernels(cut(fusion([x], entropy(x))), values)

@@ -158,7 +158,7 @@ def _size_of_others(
     for tv in filter(is_along, fusion.tensors):
         *rows, count, size = (1, 1, *terms_of(tv).shape)
         is_cut = tuple(rows[2:]) == shape[:-1] and count * size == shape[-1] and _is_of_rows(tv)
-        if is_cut and not own.isdisjoint(_read([tv], shape)):
+        if is_cut and count > 1 and not own.isdisjoint(_read([tv], shape)):
             return size
     return None
 
