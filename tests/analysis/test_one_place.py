@@ -63,7 +63,7 @@ ALLOWED = {
     "analysis/met_columns.py:met_columns_held": THREADS,
     "presegment/below_maxima.py:_in_pieces": PARTS,
     "presegment/cut_rows.py:_are_walked": PARTS,
-    "presegment/cut_rows.py:_size": PARTS,
+    "presegment/cut_rows.py:piece_size": PARTS,
     "presegment/meet_columns.py:_meeting": LANES,
     "schedule/met_columns.py:vectors_met": LANES,
     "schedule/row_axes.py:is_shifted": PERIODS,

@@ -63,6 +63,14 @@ def test_sums_of_distances_weigh_exponentials(
     assert (found.top, found.steps, len(found.weights)) == (OF_X, steps, weights)
 
 
+def test_weights_of_a_distance_need_no_exponential() -> None:
+    terms = call("neg", mul(FROM_X, Y))
+    found = below_maxima(terms, [OF_X], late(terms))
+    assert found is not None
+    assert (found.top, found.raised, found.weights, found.others) == (OF_X, None, (Y,), FROM_X)
+    assert found.is_negative
+
+
 def test_a_negated_product_is_known() -> None:
     terms = call("neg", mul(RAISED, Y))
     found = below_maxima(terms, [OF_X], late(terms))
@@ -74,6 +82,8 @@ def test_a_negated_product_is_known() -> None:
     "make",
     [
         lambda: FROM_X,
+        lambda: mul(Y, SEEN),
+        lambda: mul(Y, call("sub", FROM_X, FROM_Y)),
         lambda: mul(RAISED, RAISED),
         lambda: mul(RAISED, FROM_X, FROM_Y),
         lambda: mul(RAISED, call("sin", FROM_X)),

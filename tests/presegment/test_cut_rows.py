@@ -94,6 +94,12 @@ def test_a_maximum_is_looked_for_in_the_pieces_of_its_place() -> None:
     assert cut(program) is program
 
 
+def test_sums_of_all_elements_are_no_pieces_of_each_other() -> None:
+    x = floats(1 << 20)
+    program = Fusion((x,), (total(x, 0), total(call("neg", x), 0)))
+    assert cut(program) is program
+
+
 def test_an_entropy_reads_its_rows_once() -> None:
     (x,) = like(values := torch.empty(8, 1 << 20))
     segmented, _ = cuda_kernels(cut(fusion([x], entropy(x))), values)
@@ -147,7 +153,8 @@ def test_values_are_those_of_whole_rows() -> None:
     is_zero = call("eq", raised, sc.constant(0.0))
     seen = call("where", is_zero, sc.constant(0.0), away)
     weighed = call("mul", raised, call("sub", call("add", seen, seen), call("neg", call("sin", x))))
-    program = fusion([x], total(weighed, 1), entropy(x), top(x, 1), total(x, 1))
+    plain = call("mul", away, call("sin", x))
+    program = fusion([x], *(total(tv, 1) for tv in (weighed, plain, x)), entropy(x), top(x, 1))
     made, exact = cut(program, 16), evaluate(program, [values.double()])
     assert "f32[i8, i8, r8192] = max(" in str(made)
     for got, want in zip(evaluate(made, [values]), exact, strict=True):

@@ -43,11 +43,17 @@ def test_fewer_rows_than_multiprocessors_stay() -> None:
     assert sum_rows_first(whole, ROWS + 1) is whole
 
 
-def test_long_rows_that_blocks_share_are_summed_first() -> None:
-    x = tensor(DataType.Float, 2, MIN_SHARED)
-    below_most = call("sub", x, expand(reshape(call("max", x, dims=(1,)), 2, 1), 2, MIN_SHARED))
-    made = sum_rows_first(fusion([x], total(below_most, 0, 1)), 3)
-    assert f"f32[i2, r{MIN_SHARED}] = sum(" in str(made)
+@pytest.mark.parametrize("more", [0, 1])
+def test_long_rows_that_may_be_cut_are_summed_first(more: int) -> None:
+    columns = MIN_SHARED + more
+    x = tensor(DataType.Float, 2, columns)
+    below_most = call("sub", x, expand(reshape(call("max", x, dims=(1,)), 2, 1), 2, columns))
+    whole = fusion([x], total(below_most, 0, 1))
+    made = sum_rows_first(whole, 3)
+    if more:
+        assert made is whole
+    else:
+        assert f"f32[i2, r{columns}] = sum(" in str(made)
 
 
 def test_terms_that_need_no_row_stay() -> None:

@@ -70,6 +70,16 @@ def test_what_sums_nothing_is_apart_where_one_kernel_holds_all_sums() -> None:
     assert [len(segment.stores) for segment in plan.segmented.segments] == [2, 2]
 
 
+@pytest.mark.usefixtures("one_multiprocessor")
+def test_what_sums_read_is_stored_by_their_kernel_and_the_rest_is_apart() -> None:
+    x, y = whole(600, 96), whole(7, 5)
+    a, b = like(x, y)
+    negative = chain(a, "neg")
+    scaled = call("mul", negative, expand(unsqueeze(total(negative, 1), 1), 600, 96))
+    plan = check(fusion([a, b], chain(b, "abs"), negative, scaled, total(scaled, 0)), x, y)
+    assert [len(segment.stores) for segment in plan.segmented.segments] == [3, 2]
+
+
 def test_what_reads_a_target_at_other_elements_is_no_part_of_the_kernel_that_writes_it(
     device: torch.device,
 ) -> None:

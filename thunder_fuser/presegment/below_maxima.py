@@ -7,6 +7,11 @@ of distances below maxima, that which the exponential has or others, and of what
 is what these distances lose from m to M. So partial sums are moved as those of exponentials are
 scaled (Milakov and Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867).
 
+Without the exponential nothing is scaled. So are the terms of a cross entropy whose targets are
+probabilities, the logarithm taken out of it:
+
+    sum((x - M) w) = sum over pieces of sum((x - m) w) + (m - M) sum(w)
+
 Where an exponential vanishes its distance may be 0 instead, as in x log(x):
 `where(eq(exp(d), 0), 0, d)`. Pieces and rows of nothing but -inf are below the least number; below
 an infinite maximum the sums of a row are no number, as inf - inf is.
@@ -26,7 +31,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call, produce
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
-from thunder_fuser.ops import OpDef
+from thunder_fuser.ops import OpDef, op
 from thunder_fuser.presegment.parts import MAX_FLOAT, nearest_finite
 from thunder_fuser.presegment.share_sums import factors_of
 from thunder_fuser.presegment.stages import constants, expanded, reduced, reshaped, widened
@@ -37,10 +42,11 @@ Steps = Mapping[TensorView, float]  # how often the distance below each maximum 
 @dataclass(frozen=True)
 class Below:
     """Terms that are the exponential of a distance below `top`, times `weights` that depend on no
-    maximum, times a sum of distances, `others`, which may be none."""
+    maximum, times a sum of distances, `others`, which may be none; or a distance below `top` times
+    weights, without a value that is `raised`."""
 
     top: TensorView
-    raised: TensorView
+    raised: TensorView | None
     weights: tuple[TensorView, ...]
     others: TensorView | None
     steps: Steps
@@ -50,6 +56,11 @@ class Below:
     def tops(self) -> tuple[TensorView, ...]:
         """The maxima that it depends on."""
         return tuple(dict.fromkeys((self.top, *self.steps)))
+
+    @property
+    def scaled(self) -> tuple[TensorView, ...]:
+        """The factors but the distances."""
+        return *_some(self.raised), *self.weights
 
 
 def below_maxima(
@@ -62,14 +73,19 @@ def below_maxima(
     factors, is_negative = factors_of(terms)
     late = [f for f in factors if _is_late(f, behind)]
     tops_of = {f: top for f in late if (top := _top(f)) is not None and f.is_of("exp")}
-    if not tops_of or len(late) > 2 or any(f.shape != terms.shape for f in factors):
+    weights = tuple(f for f in factors if not _is_late(f, behind))
+    if len(late) > 2 or any(f.shape != terms.shape for f in factors):
+        return None
+    only = _plain_distance(late[0]) if len(late) == 1 and weights else None
+    if only is not None and only in tops:
+        return Below(only, None, weights, late[0], {only: 1.0}, is_negative)
+    if not tops_of:
         return None
     raised, top = next(iter(tops_of.items()))
     late.remove(raised)
     steps = _steps(late[0], behind) if late else {}
     if steps is None or not {top, *steps} <= set(tops) or (late and is_guarded(raised)):
         return None
-    weights = tuple(f for f in factors if not _is_late(f, behind))
     return Below(top, raised, weights, late[0] if late else None, steps, is_negative)
 
 
@@ -106,6 +122,11 @@ def _distance(tv: TensorView) -> TensorView | None:
     below = in_sight(tv)
     raised = call("exp", below) if below.is_of("sub") and tv.dtype is DataType.Float else None
     return None if raised is None or is_guarded(raised) else _top(raised)
+
+
+def _plain_distance(tv: TensorView) -> TensorView | None:
+    """The maximum m of x where `tv` is x - m everywhere."""
+    return _distance(tv) if tv.is_of("sub") else None
 
 
 def _top(raised: TensorView) -> TensorView | None:
@@ -180,13 +201,16 @@ class Pieces:
 
     def _moved(self, below: Below) -> TensorView:
         """The sum of such terms, from the sums of pieces below their own maxima."""
-        scale = call("exp", self._step(below.top))
-        total = call("mul", scale, self._sum(below.raised, *below.weights, *_some(below.others)))
-        plain = call("mul", scale, self._sum(below.raised, *below.weights))
+        total = self._sum(*below.scaled, *_some(below.others))
+        plain = self._sum(*below.scaled)
+        if below.raised is not None:
+            scale = call("exp", self._step(below.top))
+            total, plain = call("mul", scale, total), call("mul", scale, plain)
         if (moved := self._moved_by(below.steps)) is not None:
             total = call("add", total, call("mul", plain, moved))
         made = call("sum", total, dims=(len(self.shape) - 1,))
-        for top in () if is_guarded(below.raised) else below.tops:
+        is_any = below.raised is not None and is_guarded(below.raised)
+        for top in () if is_any else below.tops:
             most = self.whole(top)
             made = call("add", made, call("sub", most, most))
         return call("neg", made) if below.is_negative else made
@@ -206,10 +230,11 @@ class Pieces:
 
     def _sum(self, *factors: TensorView) -> TensorView:
         """The sum of a product, of each piece."""
-        if factors not in self.summed:
+        key = op("sum"), *factors  # as of a sum of the row's itself
+        if key not in self.summed:
             terms = reduce(partial(call, "mul"), map(self._terms, factors))
-            self.summed[factors] = call("sum", terms, dims=(len(self.shape),))
-        return self.summed[factors]
+            self.summed[key] = call("sum", terms, dims=(len(self.shape),))
+        return self.summed[key]
 
     def _step(self, top: TensorView) -> TensorView:
         """How far the maximum of each piece is below that of the row."""

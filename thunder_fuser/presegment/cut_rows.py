@@ -8,10 +8,11 @@ them again, or other reductions read such pieces, or all rows.
              T1 = max(T5, dims=[1]);  T9 = sub(T5, T1)
              T3 = sum(add(mul(exp(T9), T8), mul(mul(exp(T9), T7), T9)), dims=[1])
 
-An entropy is such a sum, and a divergence, of distances below two maxima (`below_maxima`). Plain
-sums of exponentials are one reduction already (`one_pass_exponentials`), but those of capped
-logits, of which few need an exact tanh where a block has the row (`kernel/near.py`). A place is
-looked for in pieces (`frontend/extrema.py`), and the value that it has, too, then.
+An entropy is such a sum, and a divergence, of distances below two maxima, and a cross entropy of
+probabilities, of weighed distances alone (`below_maxima`). Plain sums of exponentials are one
+reduction already (`one_pass_exponentials`), but those of capped logits, of which few need an exact
+tanh where a block has the row (`kernel/near.py`). A place is looked for in pieces
+(`frontend/extrema.py`), and the value that it has, too, then.
 
 Sums of all rows are beside those along them where a block walks the same piece of each:
 
@@ -61,6 +62,15 @@ def cut_rows(fusion: Fusion, is_shared: Test, multiprocessors: int) -> Fusion:
     return rewrite(fusion, rule) if pieces else fusion
 
 
+def piece_size(shape: tuple[int, ...], multiprocessors: int) -> int | None:
+    """The most elements of equal pieces of the rows of a plane, of which there are enough for so
+    many multiprocessors; None for no such."""
+    least, most = SIZES
+    most = min(most, max(prod(shape) // (BLOCKS * multiprocessors), least))
+    sizes = range(most // LANES * LANES, least - 1, -LANES)
+    return next((n for n in sizes if shape[-1] % n == 0), None)
+
+
 def _wait(some: Iterable[TensorView], others: Iterable[TensorView]) -> bool:
     """True where some tensors are made of others."""
     return not set(topological(some)).isdisjoint(others)
@@ -92,11 +102,11 @@ def _pieces(
         return None
     size = _size_of_others(fusion, shape, reductions)
     if size is None and any(map(_is_kept_best, below.values())):
-        size = _size(shape, multiprocessors)
+        size = piece_size(shape, multiprocessors)
     if size is not None or below:
         return None if size is None else Pieces(shape, size, behind, below)
     down = [tv for tv in _down(fusion, shape, reductions) if tv not in behind]
-    size = _size(shape, multiprocessors)
+    size = piece_size(shape, multiprocessors)
     if size is None or not down or not _are_walked(fusion, shape, size, len(down), multiprocessors):
         return None
     return Pieces(shape, size, behind, below, down)
@@ -142,14 +152,6 @@ def _behind(fusion: Fusion, reductions: Iterable[TensorView]) -> set[TensorView]
     return found
 
 
-def _size(shape: tuple[int, ...], multiprocessors: int) -> int | None:
-    """The most elements of equal pieces of which there are enough; None for no such."""
-    least, most = SIZES
-    most = min(most, max(prod(shape) // (BLOCKS * multiprocessors), least))
-    sizes = range(most // LANES * LANES, least - 1, -LANES)
-    return next((n for n in sizes if shape[-1] % n == 0), None)
-
-
 def _size_of_others(
     fusion: Fusion, shape: tuple[int, ...], reductions: Iterable[TensorView]
 ) -> int | None:
@@ -158,7 +160,7 @@ def _size_of_others(
     for tv in filter(is_along, fusion.tensors):
         *rows, count, size = (1, 1, *terms_of(tv).shape)
         is_cut = tuple(rows[2:]) == shape[:-1] and count * size == shape[-1] and _is_of_rows(tv)
-        if is_cut and not own.isdisjoint(_read([tv], shape)):
+        if is_cut and count > 1 and not own.isdisjoint(_read([tv], shape)):
             return size
     return None
 

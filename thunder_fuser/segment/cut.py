@@ -12,7 +12,6 @@ something in memory launches nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 
 from thunder_fuser.analysis.layout import Layout
@@ -104,9 +103,7 @@ def _by_depth(kernels: Kernels) -> Iterator[tuple[Segment, str]]:
             yield kernels.segment([store]), why_torch(store.value)
         groups, waiting = kernels.groups([*waiting, *stores]), ()
         if len(groups) > 1 and depth != max(stored):
-            waiting = kernels.without_sums(groups)
-        if waiting:
-            groups = [replace(groups[1], apart=""), *groups[2:]]
+            waiting, groups = kernels.put_off(groups)
         for group in groups:
             yield kernels.segment(group.stores), group.apart or why.get(depth, "the region")
     for write in late:

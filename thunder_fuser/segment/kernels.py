@@ -124,14 +124,21 @@ class Kernels:
         """By which orders are told apart."""
         return {tv: k for k, tv in enumerate(self.memory.fusion.tensors, 1)}
 
-    def without_sums(self, groups: Sequence[Group]) -> tuple[Store, ...]:
+    def put_off(self, groups: Sequence[Group]) -> tuple[tuple[Store, ...], list[Group]]:
         """Of the kernels of one depth the stores that sum nothing and that no other one reads: a
-        later kernel, which may be one that sums nothing either, can compute them as well."""
-        first, *others = groups
-        stores = [s for g in others for s in g.stores]
-        if any(map(any, self._sums(first.stores))):
-            return ()
-        return () if self.are_read(first.stores, stores) else first.stores
+        later kernel, which may be one that sums nothing either, can compute them as well. And the
+        kernels that are left, of which the first stores what it reads of those, if it can."""
+        first, second, *others = groups
+        stores = [s for g in groups[1:] for s in g.stores]
+        read = tuple(s for s in first.stores if self.are_read([s], stores))
+        late = tuple(s for s in first.stores if s not in read)
+        beside = Group((*read, *second.stores))
+        kept = [beside, *others]
+        if not late or any(map(any, self._sums(first.stores))):
+            return (), [*groups]
+        is_held = not read or self.reject(self.segment(beside.stores)) is None
+        needed = [s for g in kept for s in g.stores]
+        return (late, kept) if is_held and not self.are_read(late, needed) else ((), [*groups])
 
     def are_read(self, waiting: Sequence[Store], stores: Sequence[Store]) -> bool:
         """True where one of the stores reads what another one, that waits, has not written yet."""

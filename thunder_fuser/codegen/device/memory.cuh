@@ -355,7 +355,7 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
 // chunk: load_inside
 // The same of a vector of which a constant may tell that it and the one behind it lie inside. Such a one is
 // put together of words of 8 bytes, which nothing asks for: one more to load, and half as many to choose.
-// Of 32 bytes, as of eight floats, there would be two more (norm of 16384x4097 with such weights 97 -> 124 us).
+// Of 32 bytes, of f32, that would be five loads for three, each of as many lines of the cache.
 template <
     class T, int N, int ACCESS_BYTES, bool IS_CONSTANT = false, class First, class Extent, class IsInner>
 TF_FN tf::Vec<T, N> load_inside(const T* p, First first, Extent extent, IsInner is_inner) {
