@@ -66,6 +66,23 @@ def test_columns_of_each_sample_are_dealt_to_blocks_of_its_own() -> None:
     assert "walked=50176)" in made
 
 
+def of_samples(*shape: int) -> Fusion:
+    """Of halves that are only summed."""
+    x = halves(*shape)
+    return fusion([x], total(x, 1), total(chain(x, "neg"), 2, 3))
+
+
+def test_tall_columns_of_a_sample_have_two_groups_at_least() -> None:
+    made = str(walk_columns(of_samples(512, 64, 32, 32), {}, 4))
+    assert "new_shape=[512, 8, 2, 64, 64])" in made
+    assert "dims=[1], walked=2)" in made
+
+
+def test_tall_columns_stay_that_no_part_of_a_warp_divides() -> None:
+    given = of_samples(512, 64, 28, 28)  # seven sevenths of a warp, and a sector each
+    assert str(walk_columns(given, {}, 4)) == str(given)
+
+
 def test_one_image_has_rows_where_its_elements_wait_for_their_sums() -> None:
     """The sums over all of its columns are of one dim as well."""
     x = floats(1, 64, 12544)

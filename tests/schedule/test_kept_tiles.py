@@ -79,6 +79,20 @@ def test_two_blocks_are_told_to_the_compiler() -> None:
     assert "2 threads across, 128 down, 2 blocks on a multiprocessor" in str(told)
 
 
+@pytest.mark.parametrize(("count", "across", "told"), [(1, 8, 2), (3, 4, None)], ids=str)
+def test_what_is_read_once_a_column_is_counted(count: int, across: int, told: int | None) -> None:
+    """Told of two blocks that have no registers for that, the compiler spilled it."""
+    x, place = tensor(DataType.BFloat16, 16, 384, 3136), tensor(DataType.Int, 16, 3136)
+    scales = [tensor(DataType.Float, 16, 3136) for _ in range(count)]
+    made = call("sub", x, expand(unsqueeze(total(x, 1), 1), *x.shape))
+    for scale in (*scales, call("cast", place, dtype=DataType.Float)):
+        made = call("mul", made, expand(unsqueeze(scale, 1), *x.shape))
+    segment = segment_of([x, place, *scales], call("cast", made, dtype=x.dtype))
+    schedule = kept_columns.schedule(segment, H200)
+    assert (schedule.threads_across, schedule.threads_down) == (across, 64)
+    assert schedule.blocks_at_once == told
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype", "tile", "renews"),
     [

@@ -219,9 +219,11 @@ def _of_samples(
 ) -> Dealt | None:
     """The same of samples of as many columns, each in tiles that several groups have by turns: so
     many that the machine is full, and soonest done. None where no tiles divide a sample, or a block
-    has no room for one."""
+    has no room for one. Tall columns lie side by side in part of a warp, whose shuffles reach no
+    other number of them."""
     own = vectors // samples
     run = next((n for n in range(columns.run, 0, -1) if own % n == 0), 0)
+    run = gcd(own, columns.run) if columns.is_tall else run
     if run < columns.least or not columns.fit:
         return None
     tiles, slots = own // run, max(columns.blocks(run), 1) * multiprocessors
@@ -229,7 +231,8 @@ def _of_samples(
     def cost(parts: int) -> float:
         return ceil_div(samples * parts, slots) * (tiles // parts + BEGINNING)
 
-    parts = min((n for n in range(1, min(tiles, MOST_PARTS) + 1) if tiles % n == 0), key=cost)
+    counts = range(2 if columns.is_tall else 1, min(tiles, MOST_PARTS) + 1)
+    parts = min((n for n in counts if tiles % n == 0), key=cost, default=0)
     is_busy = 2 * samples * parts >= multiprocessors
     return Dealt(parts, run * columns.lanes, samples=samples) if is_busy else None
 
@@ -475,11 +478,13 @@ def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> Tenso
 
 
 def _in_samples(tv: TensorView, source: TensorView, dealt: Dealt) -> TensorView:
-    """Part g of each sample sums every so many-th stretch of its columns."""
+    """Part g of each sample sums every so many-th stretch of its columns. The sum of one part is
+    no reduction to walk for."""
     columns, rows = prod(source.shape[:-1]), source.shape[-1]
     turns = columns // (dealt.samples * dealt.groups * dealt.run)
     sizes = dealt.samples, turns, dealt.groups, dealt.run, rows
     pieces = call("permute", reshaped(widened(tv, source), sizes), dims=(0, 2, 1, 3, 4))
     parts = produce(tv.expr.op, [pieces], {"dims": (2, 3), WALKED: columns})
-    made = produce(tv.expr.op, [parts], {"dims": (1,), WALKED: dealt.groups})
+    mark = {WALKED: dealt.groups} if dealt.groups > 1 else {}
+    made = produce(tv.expr.op, [parts], {"dims": (1,), **mark})
     return reshaped(made, tv.shape)

@@ -7,7 +7,9 @@
     images of 512 x 7 x 7               one block, in shared memory (`analysis/image_slots.py`)
 
 Registers are estimated: what a thread keeps of its rows, the sums beside them, and what its columns
-come to.
+come to. What it reads once for its columns is in those of any thread for a start (`SCRATCH`), but
+indices of eight bytes beside results of columns are more than these, and are counted: two blocks of
+512 threads that the compiler was told of spilled 1.1 KB a thread.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from math import gcd
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import (
+    SCRATCH,
     THREADS,
     KeptRows,
     are_kept_whole,
@@ -136,6 +139,10 @@ class Room:
         column = KeptRows(axes.row.size, held.kept, len(held.sums), known * axes.lanes)
         return Room(segment, axes, phases, held, column, target)
 
+    def having(self, once: int) -> Room:
+        """With so many registers more, of what threads have once for their columns."""
+        return replace(self, column=replace(self.column, results=self.column.results + once))
+
     @cached_property
     def reductions(self) -> list[TensorView]:
         """What the threads of a column bring together."""
@@ -188,6 +195,7 @@ def tiling(room: Room, parameters: KeptParameters) -> Tiling:
     if (whole := whole_images(room, parameters)) is not None:
         return Tiling(whole, whole.blocks, renews=False)
     held, vector_bytes = room.held, room.vector_bytes
+    room = room.having(max(held.once - SCRATCH, 0))
     dealt = min(held.dealt, WARP)  # threads whose sums meet are of a warp
     vectors = dealt or room.axes.vector.size
     line = vectors * vector_bytes if held.dealt else parameters.line
@@ -252,8 +260,8 @@ def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling 
     """Of a warp for each row, as few blocks as have room for all rows; None where none do, or
     blocks would be few."""
     held, tiles = room.held, axes.image.size * axes.tiles
-    column = replace(room.column, results=room.column.results + held.once)
-    room = replace(room, column=column)
+    room = room.having(held.once)
+    column = room.column
     most = room.target.max_cluster if room.may_share else 1
     for least in (parameters.blocks, 1) if held.dealt else (parameters.blocks,):
 
