@@ -231,6 +231,15 @@ def test_gathered_rows_are_reduced_down_columns() -> None:
     assert check(program, x, index, options=Options(strict=True), orders=ORDERS).launches == 1
 
 
+def test_a_function_of_a_gathered_row_is_made_behind_its_index() -> None:
+    """Of columns, of which functions that all rows share are made before these."""
+    x, table, index = torch.ones(133, 72), torch.zeros(9, 72), torch.randint(9, (1,))
+    a, t, i = like(x, table, index)
+    shared = expand(call("exp", rows(t, i)), 133, 72)
+    program = fusion([a, t, i], total(call("mul", a, shared), 0))
+    assert check(program, x, table, index, orders=ORDERS).launches == 1
+
+
 def test_gathered_rows_are_reduced_both_ways() -> None:
     x, index = torch.randint(-9, 9, (9, 256)), torch.randint(9, (1024,))
     g = torch.randint(-3, 3, (1024, 256))

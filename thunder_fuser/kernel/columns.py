@@ -52,7 +52,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     loads = accesses.group_loads()
     writer.located = in_rows
     behind, delays = _behind(writer, planned, loads)
-    prepares = planned.prepares and not (delays or planned.is_chain)
+    prepares = planned.prepares and not (before_rows or delays or planned.is_chain)
     if prepares:
         once = (a.name for a in loads if axes.row not in a.bases)
         writer.repeats = RowValues((axes.row,), once, names.scalars.values(), lanes=True).repeats
