@@ -159,6 +159,7 @@ TF_FN void add_listed(S* terms, const unsigned* columns, const unsigned short* l
     S* const from = terms + (column & 0xffffu);
     if (n <= ALONE) continue;
     const T sum = tf::Terms<T, S>::template many<32>(from, n, threadIdx.x % 32);
+    __syncwarp();  // all lanes have read what the first one overwrites
     if (threadIdx.x % 32 == 0) tf::Left<T, S>(sum).put(from);
   }
 }
