@@ -57,7 +57,9 @@ def check_seed(seed: int, options: Options, sizes: Sizes = SMALL) -> None:
 
 @contextmanager
 def naming(seed: int, program: Fusion) -> Iterator[None]:
-    """A failure tells which program it is of."""
+    """A failure tells which program it is of. A kernel that ends the process leaves its seed, where
+    pytest captures nothing, as in the sanitizer's environment of tox."""
+    print(f"FUSION_TEST_SEED={seed}", flush=True)
     try:
         yield
     except Exception as error:

@@ -49,6 +49,7 @@ def _seed() -> int:
 def check_seed(seed: int, shapes: Sequence[Shape]) -> None:
     made = random_function(seed, shapes)
     dtype = random.Random(seed).choice(DTYPES)
+    print(f"FUNCTION_TEST_SEED={seed}", flush=True)  # where pytest captures nothing
     try:
         _check(made, seed, dtype)
     except Exception as error:
