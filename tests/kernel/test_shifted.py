@@ -12,6 +12,7 @@ from tests.kernel.test_rows import along, kernel_of
 from tests.programs import (
     H200,
     SMALL,
+    cat,
     chain,
     cubin_of,
     cuda_kernels,
@@ -367,3 +368,16 @@ def test_weights_that_lie_anywhere_are_loaded_in_aligned_words(
     wide = x.double()
     wanted = wide / wide.square().sum(-1, True).sqrt() * store[offset:].double()
     torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_piece_of_the_plane_is_not_read_beside_itself(dim: int) -> None:
+    """Its elements have the places that the plane's first ones have, and it ends before these."""
+    sizes = [(9, 4097), (300, 4097)] if dim == 0 else [(309, 1335), (309, 2762)]
+    pieces = [torch.empty(size, dtype=torch.bfloat16) for size in sizes]
+    a, b = like(*pieces)
+    joined = cat(a, b, dim=dim)
+    peak = expand(unsqueeze(call("max", joined, dims=(1,)), 1), 309, 4097)
+    _, kernels = cuda_kernels(fusion([a, b], call("sub", joined, peak)), *pieces)
+    text = emit(kernels[0]).text
+    assert "load_within" not in text[text.index("__launch_bounds__") :]

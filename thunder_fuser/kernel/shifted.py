@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Window
@@ -42,10 +43,12 @@ class ShiftedAccesses(Accesses):
         self.row = axes.shifted
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
-        """An element of the plane beside the row is an element of a row beside it; one of a tensor
-        along the row is left out with the vectors that leave the row."""
+        """An element of the plane beside the row is one of a row beside it, unless the tensor is a
+        piece of the plane; one of a tensor along the row is left out with the vectors that leave
+        the row."""
         is_weight = self.row.is_along(offset) and all(map(self.axes.is_inside, guards))
-        is_free = offset == self.axes.flat or is_weight
+        is_plane = prod(tv.shape) >= self.axes.rows * self.axes.columns
+        is_free = (is_plane and offset == self.axes.flat) or is_weight
         super().request(tv, offset, () if is_free else guards)
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
