@@ -10,6 +10,7 @@ from tests.programs import H200, expand, fusion, like, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.rewrite import lies_in, lying
 from thunder_fuser.pipeline import cut_region
 from thunder_fuser.runtime.bind import bind
 
@@ -40,6 +41,16 @@ def test_a_result_of_16_bits_is_read_where_more_would_be(strict: bool) -> None:
     given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
     program = biased(*given, DataType.BFloat16)
     assert reads_of_last(program, *given, strict=strict) == (3 if strict else 1)
+
+
+def test_a_result_lies_as_it_did() -> None:
+    given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
+    bound = bind(biased(*given, DataType.BFloat16), given)
+    stored, bias = bound.fusion.outputs
+    turned = Fusion(bound.fusion.inputs, (lying(stored, (1, 0, 2)), bias))
+    found = cut_region(turned, bound.layouts, H200, strict=False)
+    assert len(found.segments[-1].inputs) == 1
+    assert lies_in(found.fusion.outputs[0]) == (1, 0, 2)
 
 
 def test_what_is_written_in_place_is_not_read() -> None:

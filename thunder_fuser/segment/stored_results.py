@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.rewrite import lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.segment.carry import bytes_of
 from thunder_fuser.segment.segment import Segment
@@ -34,7 +34,7 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     def narrow(result: TensorView, exact: Value) -> TensorView:
         """One and the same for who stores it and all who read it."""
         if result not in made:
-            made[result] = again(result.expr, [exact])
+            made[result] = lying_like(result, again(result.expr, [exact]))
         return made[result]
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -45,7 +45,7 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
             return None
         pairs = zip(read, inputs, strict=True)
         given = [x if r is None else _widened(narrow(r, x)) for r, x in pairs]
-        return again(tv.expr, given)
+        return lying_like(tv, again(tv.expr, given))
 
     return rewrite(fusion, rule) if found else fusion
 
