@@ -40,11 +40,9 @@ from thunder_fuser.schedule.held_terms import (
     held,
 )
 from thunder_fuser.schedule.needs import (
-    check_in_place,
-    check_places,
+    check_sums,
     needs_of,
     place_beside,
-    reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
@@ -187,7 +185,11 @@ def schedule(
             walk = other if _is_in_rows(segment, other) else walk
         deal = _deal(walk.axes, long, group.has_many, parameters, target)
     stretch = group.stretch(walk.index[group.dim])
-    _check(segment, group.by, walk.sums, (*walk.terms, *walk.pieces), walk.stores)
+    if group.by not in segment.leaves:
+        raise Rejected("the ends of the groups are not in memory")
+    check_sums(
+        "a sum of groups", segment, dict(walk.sums), (*walk.terms, *walk.pieces), walk.stores
+    )
     size = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in written)
     return GroupSchedule(
         segment,
@@ -430,27 +432,3 @@ def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
         and not any(axes.vector in form.bases for place in needs.places for form in place.index)
         and axes.shifted.fits(offsets)
     )
-
-
-def _check(
-    segment: Segment,
-    by: TensorView,
-    sums: Sequence[Element],
-    terms: Sequence[Element],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """Groups must be in memory, sums read where they are made, and an in-place target only at the
-    element that is being written."""
-    if by not in segment.leaves:
-        raise Rejected("the ends of the groups are not in memory")
-    own = dict(sums)
-    needs = needs_of(segment, own, terms)
-    check_places(segment, own, needs)
-    if reductions_read(terms, needs, own):
-        raise Rejected("a sum of groups needs another one of the same segment")
-    check_in_place(segment, needs.leaves, (), [s for s, _ in stores])
-    results = [(s.value, i) for s, i in stores]
-    needs = needs_of(segment, own, results)
-    if any(at != own[tv] for tv, at in reductions_read(results, needs, own)):
-        raise Rejected("a sum of groups is read at another place than it belongs to")
-    check_in_place(segment, needs.leaves, stores)

@@ -67,6 +67,28 @@ def check_in_place(
             raise Rejected("an in-place target is read by others than the thread that writes it")
 
 
+def check_sums(
+    what: str,
+    segment: Segment,
+    own: Mapping[TensorView, Index],
+    read: Sequence[Element],
+    stores: Sequence[tuple[Store, Index]],
+) -> None:
+    """Sums by an index, each of them `what`, are read where they are made, and by nothing that is
+    `read` before. An in-place target is read only at the element that is being written. Raises
+    Rejected."""
+    needs = needs_of(segment, own, read)
+    check_places(segment, own, needs)
+    if reductions_read(read, needs, own):
+        raise Rejected(f"{what} needs another one of the same segment")
+    check_in_place(segment, needs.leaves, (), [s for s, _ in stores])
+    results = [(s.value, i) for s, i in stores]
+    needs = needs_of(segment, own, results)
+    if any(at != own[tv] for tv, at in reductions_read(results, needs, own)):
+        raise Rejected(f"{what} is read at another place than it belongs to")
+    check_in_place(segment, needs.leaves, stores)
+
+
 def place_beside(
     store: Store, shape: Sequence[int], row: IterDomain, column: Form, columns: int
 ) -> Index:

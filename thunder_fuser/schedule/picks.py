@@ -11,7 +11,7 @@ of a unit that the largest tells, which are added exactly (`device/picks.cuh`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -31,11 +31,8 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import (
-    check_in_place,
-    check_places,
-    needs_of,
+    check_sums,
     place_beside,
-    reductions_read,
 )
 from thunder_fuser.schedule.parameters import MAX_LANES, PickParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
@@ -139,7 +136,7 @@ def schedule(
     stores = tuple(
         (s, place_beside(s, tv.shape, axes.row, axes.column, columns)) for s in segment.stores
     )
-    _check(segment, {tv: own}, (term, (index.tensor, index.index)), stores)
+    check_sums("a sum of picks", segment, {tv: own}, (term, (index.tensor, index.index)), stores)
     rows = _rows(axes, target)
     threads = _threads(axes, rows, parameters)
     written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in segment.stores)
@@ -208,23 +205,3 @@ def _has_slots(axes: PickAxes, rows: int, threads: int, dtype: DataType, target:
     room = target.shared_bytes // at_once - SLACK
     is_near = dtype.is_reduced_precision and axes.count <= axes.columns
     return is_near and slot_bytes(rows, axes.columns, dtype) <= room
-
-
-def _check(
-    segment: Segment,
-    own: Mapping[TensorView, Index],
-    read: Sequence[Element],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """The sum is read where it is made, and an in-place target only at the element that is being
-    written. Raises Rejected."""
-    needs = needs_of(segment, own, read)
-    check_places(segment, own, needs)
-    if reductions_read(read, needs, own):
-        raise Rejected("such a sum needs itself")
-    check_in_place(segment, needs.leaves, (), [s for s, _ in stores])
-    results = [(s.value, i) for s, i in stores]
-    needs = needs_of(segment, own, results)
-    if any(at != own[tv] for tv, at in reductions_read(results, needs, own)):
-        raise Rejected("such a sum is read at another place than it belongs to")
-    check_in_place(segment, needs.leaves, stores)
