@@ -152,6 +152,7 @@ ALLOWED = {
     "presegment/walk_images.py:_deal": PARTS,
     "presegment/walk_images.py:_of_images": PARTS,
     "presegment/walk_columns.py:_groups": PARTS,
+    "presegment/walk_columns.py:dealt": PARTS,
     "presegment/walk_columns.py:run": THREADS,
     "presegment/walk_columns.py:least": LANES,
     "presegment/walk_columns.py:blocks": THREADS,

@@ -180,10 +180,8 @@ def _groups(
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
     if (samples := samples_of(sums[0])) > 1:
-        if not (made or columns.is_turned):
-            columns = replace(columns, lanes=tall_lanes(lanes, itemsizes), is_tall=True)
-        vectors = prod(plane) // (rows * columns.lanes)
-        return _of_samples(columns, vectors, samples, multiprocessors)
+        tall = columns if made or columns.is_turned else columns.as_tall()
+        return _of_samples(tall, prod(plane) // (rows * tall.lanes), samples, multiprocessors)
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
     if are_many and (blocks := _in_slots(fusion, turned, plane, dim, sums, inner, shared_bytes)):
@@ -204,14 +202,7 @@ def _groups(
         return None  # no element waits for its column: rows are walked, with sums down them beside
     if not (cluster := columns.cluster(max_cluster)):
         return None
-    columns = columns.shared_by(cluster)
-    run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
-    if run * lanes * min(itemsizes) < SECTOR:
-        return None
-    at_once = max(columns.blocks(run), 1 if cluster == 1 else 2)
-    tiles, places = ceil_div(vectors, run), clusters_at_once(cluster, multiprocessors)
-    count = _fastest(tiles, at_once * places, part, places, vectors % run == 0, may_pad)
-    return None if count is None else Dealt(count, run * lanes)
+    return columns.shared_by(cluster).dealt(vectors, cluster, part, multiprocessors, may_pad)
 
 
 def _of_samples(
@@ -354,6 +345,10 @@ class _Columns:
             run //= 2
         return run if run * held <= MAX_HELD else 0
 
+    def as_tall(self) -> _Columns:
+        """Those of threads that have as many rows as they can."""
+        return replace(self, lanes=tall_lanes(self.lanes, self.itemsizes), is_tall=True)
+
     def shared_by(self, cluster: int) -> _Columns:
         """Those of one of the blocks that share them."""
         return replace(self, rows=ceil_div(self.rows, cluster))
@@ -368,6 +363,19 @@ class _Columns:
     def are_short(self) -> bool:
         """True where a block has room for them though nothing is known of its registers."""
         return self.rows * sum(self.itemsizes) <= MAX_ROW
+
+    def dealt(
+        self, vectors: int, cluster: int, part: float, multiprocessors: int, may_pad: bool
+    ) -> Dealt | None:
+        """Tiles of so many vectors of columns for blocks of a cluster, as `_fastest` deals them;
+        None where one has less than a sector of each row."""
+        run = self.run if may_pad else min(self.run, gcd(vectors, self.run))
+        if run * self.lanes * min(self.itemsizes) < SECTOR:
+            return None
+        at_once = max(self.blocks(run), 1 if cluster == 1 else 2)
+        tiles, places = ceil_div(vectors, run), clusters_at_once(cluster, multiprocessors)
+        count = _fastest(tiles, at_once * places, part, places, vectors % run == 0, may_pad)
+        return None if count is None else Dealt(count, run * self.lanes)
 
     def cluster(self, max_cluster: int) -> int:
         """How many blocks will share them, if one has no room: by the rule of the schedule
