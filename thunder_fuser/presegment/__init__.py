@@ -9,6 +9,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.chain_scans import chain_scans
 from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.cut_rows import cut_rows
 from thunder_fuser.presegment.divide_first import divide_first
@@ -43,7 +44,6 @@ from thunder_fuser.presegment.slice_first import slice_first
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_orders import split_orders
 from thunder_fuser.presegment.split_reductions import split_reductions
-from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.store_turned import store_turned
 from thunder_fuser.presegment.sum_apart import sum_apart
@@ -98,7 +98,7 @@ def arrange(
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
     fusion = share_sums(fusion, multiprocessors, apart, max_cluster)
     fusion = sum_places(fusion, apart)
-    fusion = split_scans(fusion, multiprocessors)
+    fusion = chain_scans(fusion, multiprocessors)
     fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
     fusion = group_samples(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else factor_sums(fusion)

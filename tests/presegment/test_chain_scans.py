@@ -8,7 +8,7 @@ from thunder_fuser.analysis.reductions import column_shape, row_shape
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.presegment.split_scans import split_scans
+from thunder_fuser.presegment.chain_scans import chain_scans
 
 SMS = 132
 
@@ -20,7 +20,7 @@ def scanned(*shape: int, dim: int) -> Fusion:
 
 def test_shared_rows_are_columns_of_one_element() -> None:
     program = scanned(2, 3, 40000, dim=2)
-    made = split_scans(program, SMS)
+    made = chain_scans(program, SMS)
     assert str(made).splitlines()[1] == (
         "  T1: f32[i2, i3, i40000] = cumsum(T0, dim=2, reverse=True, chained=1)"
     )
@@ -42,4 +42,4 @@ def test_rows_are_shared_where_they_are_long_and_few(
     shape: tuple[int, ...], dim: int, is_shared: bool
 ) -> None:
     program = scanned(*shape, dim=dim)
-    assert (split_scans(program, SMS) is not program) == is_shared
+    assert (chain_scans(program, SMS) is not program) == is_shared

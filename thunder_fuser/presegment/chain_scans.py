@@ -19,7 +19,7 @@ from thunder_fuser.presegment.stages import marked
 MIN_ROW = 32768  # elements of a row: a shorter one is walked as soon
 
 
-def split_scans(fusion: Fusion, multiprocessors: int) -> Fusion:
+def chain_scans(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such running sums marked."""
     return rewrite(fusion, partial(_rule, multiprocessors))
 
