@@ -1,7 +1,8 @@
 """Kernels of the host on tensors between pages that nobody may touch: `python -m tests.guarded`.
 
 An access before or behind one ends the process. With the name of a program only that one is run;
-`beside` reads a byte behind a tensor, as a kernel that is wrong would.
+`random` runs the random programs of the seeds that follow, in kernels for a machine of the size of
+an H200; `beside` reads a byte behind a tensor, as a kernel that is wrong would.
 """
 
 from __future__ import annotations
@@ -9,31 +10,64 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from unittest.mock import patch
 
 import thunder
 import torch
 import torch.nn.functional as F
 
-from thunder_fuser import fuser
+from tests.programs import H200, STRICT
+from tests.random_fusions import LARGE, random_fusion
+from thunder_fuser import fuser, pipeline
+from thunder_fuser.target import HOST
 
 ALIGNMENT = 16
+GUARD = 1 << 20  # bytes that nobody may touch on either side: rows may be far apart
 PROT_NONE = 0
+SIZES = replace(LARGE, elements=200_000)  # of random programs, which the host runs in a moment
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def guarded(x: torch.Tensor, is_last: bool) -> torch.Tensor:
-    """A copy that begins behind such a page or, as far as its alignment allows, ends before one."""
-    page = mmap.PAGESIZE
-    room = -(-x.nbytes // page) * page
-    region = mmap.mmap(-1, room + 2 * page)
+    """A copy in the same strides that begins behind such pages or, as far as its alignment allows,
+    ends before some."""
+    found = room(x.shape, x.stride(), x.dtype, is_last=is_last)
+    size = spanned(x.shape, x.stride())
+    found.as_strided((size,), (1,)).copy_(x.as_strided((size,), (1,)))
+    return found
+
+
+def spanned(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first one to the last one, those of others between them too."""
+    reach = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    return 0 if 0 in shape else reach
+
+
+def room(
+    shape: Sequence[int],
+    strides: Sequence[int],
+    dtype: torch.dtype,
+    device: object = None,
+    *,
+    is_last: bool,
+) -> torch.Tensor:
+    """An uninitialised tensor there."""
+    count, page = spanned(shape, strides), mmap.PAGESIZE
+    if not count:
+        return torch.empty(shape, dtype=dtype)
+    size = count * dtype.itemsize
+    inside = -(-size // page) * page
+    region = mmap.mmap(-1, inside + 2 * GUARD)
     base = ctypes.addressof(ctypes.c_char.from_buffer(region))
-    for start in (0, page + room):
-        if LIBC.mprotect(ctypes.c_void_p(base + start), ctypes.c_size_t(page), PROT_NONE):
+    for start in (0, GUARD + inside):
+        if LIBC.mprotect(ctypes.c_void_p(base + start), ctypes.c_size_t(GUARD), PROT_NONE):
             raise OSError(ctypes.get_errno(), "mprotect")
-    offset = page + ((room - x.nbytes) // ALIGNMENT * ALIGNMENT if is_last else 0)
-    found = torch.frombuffer(region, dtype=x.dtype, count=x.numel(), offset=offset)
-    return found.view(x.shape).copy_(x)
+    offset = GUARD + ((inside - size) // ALIGNMENT * ALIGNMENT if is_last else 0)
+    flat = torch.frombuffer(region, dtype=dtype, count=count, offset=offset)
+    return flat.as_strided(shape, strides)
 
 
 def layer_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -106,7 +140,24 @@ def run(name: str, dtype: torch.dtype) -> None:
             assert gradient.isfinite().all()
 
 
+def run_random(seed: int) -> None:
+    """A random program; its results are guarded too."""
+    program, tensors = random_fusion(seed, 14, SIZES)
+    sizes = {name: getattr(H200, name) for name in ("multiprocessors", "l2_bytes", "max_cluster")}
+    wide = replace(HOST, **sizes)
+    for is_last in (False, True):
+        print(f"FUSION_TEST_SEED={seed}", "last" if is_last else "first", flush=True)
+        given = [guarded(x, is_last) for x in tensors]
+        within = patch.object(torch, "empty_strided", partial(room, is_last=is_last))
+        with patch.object(pipeline, "target_for", lambda device: wide), within:
+            pipeline.make_plan(program, given, replace(STRICT, strict=seed % 2 == 0)).run(*given)
+
+
 def main(names: list[str]) -> None:
+    if names[:1] == ["random"]:
+        for seed in names[1:]:
+            run_random(int(seed))
+        return
     if names == ["beside"]:
         x = guarded(torch.randn(4096), is_last=True)
         ctypes.string_at(x.data_ptr() + x.nbytes, 1)

@@ -23,3 +23,15 @@ def test_blocks_wait_where_several_have_rows_and_rows_stay_in_registers(
     assert ("tf::await_mark(" in source.text) == waits
     assert bool(source.tickets) == waits
     assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_single_elements_of_rows_behind_the_last_one_are_not_read(reverse: bool) -> None:
+    x = torch.empty(1000, 192)[::2, ::2]
+    (a,) = like(x)
+    _, (kernel,) = cuda_kernels(fusion([a], call("cumsum", a, dim=0, reverse=reverse)), x)
+    text = emit(kernel).text
+    rows = [line.strip() for line in text.splitlines() if "const int row =" in line]
+    near = "start + (start + k < 500 ? k : 500 - start - 1)"
+    assert text.count("= T0[") == len(rows) == 3  # to add up, and to store of a whole batch or not
+    assert rows[0] == f"const int row = {f'500 - 1 - ({near})' if reverse else near};"

@@ -51,7 +51,6 @@ from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import REGISTER_BYTES, WARP
 
 TAKEN = 8  # rows of a thread that it takes out of a stretch together
-NEAR = "k < left ? k : left - 1"  # the row of a thread, or the last one of the block
 AT_ONCE = 4  # blocks of a window, of which a thread loads what they left
 
 
@@ -107,20 +106,27 @@ def _loaded(kernel: ColumnKernel) -> list[str]:
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if a not in of_rows]
     if kernel.stretches:
         return [*others, *stretch_places(kernel), *copied_stretches(kernel)]
+    if not of_rows:
+        return others
     declared = [f"{vector_type(a)} {a.name}_rows[{kernel.batch}];" for a in of_rows]
     taken = [f"{a.name}_rows[k] = {load_call(a, kernel.names)};" for a in of_rows]
+    whole = when(["is_whole"], _rows(kernel, "k", taken))
+    return [*others, *declared, *otherwise(whole, _rows(kernel, _near(kernel), taken))]
+
+
+def _near(kernel: ColumnKernel) -> str:
+    """The k-th row of a thread, or the last one of its block's stretch or of the plane."""
     last = number(kernel.axes.row.size)
-    near = f"start + k < {last} ? start + k : {last} - 1"
-    whole = when(["is_whole"], _rows(kernel, "start + k", taken))
-    return [*others, *declared, *otherwise(whole, _rows(kernel, near, taken))]
+    is_there = "k < left" if kernel.stretches else f"start + k < {last}"
+    return f"{is_there} ? k : {'left' if kernel.stretches else f'{last} - start'} - 1"
 
 
 def _added_up(kernel: ColumnKernel, ahead: Scope) -> list[str]:
-    """What a thread's rows come to."""
+    """What a thread's rows come to, of which those behind the last one are not read."""
+    near = _of_batch(kernel, ahead, ahead.loads, place=_near(kernel))
     if not kernel.stretches:
-        return _of_batch(kernel, ahead, ahead.loads)
-    whole = when(["is_whole"], _of_whole(kernel, ahead))
-    return otherwise(whole, _of_batch(kernel, ahead, ahead.loads, place=NEAR))
+        return near
+    return otherwise(when(["is_whole"], _of_whole(kernel, ahead)), near)
 
 
 def _of_whole(kernel: ColumnKernel, scope: Scope) -> list[str]:
@@ -135,8 +141,8 @@ def _of_whole(kernel: ColumnKernel, scope: Scope) -> list[str]:
 
 
 def _rows(kernel: ColumnKernel, place: str, lines: Sequence[str]) -> list[str]:
-    """What is done for each row of the batch, of which the k-th is at a place in its order."""
-    own = _row(kernel, place)
+    """What is done for each row of the batch, of which the k-th is at a place in it."""
+    own = _row(kernel, "start + k" if place == "k" else f"start + ({place})")
     if not kernel.stretches:
         return each("k", kernel.batch, [own, *lines])
     head = f"for (int k = 0; k < {kernel.batch}; ++k)"
@@ -161,7 +167,7 @@ def _of_batch(
     if not kernel.stretches:
         given = [f"const auto {a.name} = {a.name}_rows[k];" for a in of_rows]
         done = lane_lines(scope.statements, scope.stores, names, lanes)
-        return _rows(kernel, "start + k", when(tests, [*given, *done]))
+        return _rows(kernel, place, when(tests, [*given, *done]))
     staged = {s.access.name: s for s in kernel.stretches}
     given = [place_in_stretches(kernel, f"({place})")]
     given += [taken(staged[a.name]) if a.name in staged else load_text(a, names) for a in of_rows]
@@ -170,7 +176,7 @@ def _of_batch(
     direct = [a for a in scope.stores if a.name not in staged]
     done = lane_lines(scope.statements, direct, names, lanes)
     done += [put(staged[name]) for name in filled]
-    return _rows(kernel, f"start + ({place})", when(tests, [*given, *done]))
+    return _rows(kernel, place, when(tests, [*given, *done]))
 
 
 def _met(kernel: ColumnKernel) -> list[str]:

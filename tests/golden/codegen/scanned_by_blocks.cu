@@ -25,13 +25,13 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, unsigned char
   } else {
 #pragma unroll
     for (int k = 0; k < 64; ++k) {
-      const int row = 100001 - 1 - (start + k < 100001 ? start + k : 100001 - 1);
+      const int row = 100001 - 1 - (start + (start + k < 100001 ? k : 100001 - start - 1));
       v0_rows[k] = tf::load<tf::bf16, 1, 2>(T0 + (4097 * row + vector));
     }
   }
 #pragma unroll
   for (int k = 0; k < 64; ++k) {
-    const int row = 100001 - 1 - (start + k);
+    const int row = 100001 - 1 - (start + (start + k < 100001 ? k : 100001 - start - 1));
     const auto v0 = v0_rows[k];
     const float T0_0 = tf::convert<float>(v0.v[0]);
     T1_part[0] = T1_part[0] + T0_0;
