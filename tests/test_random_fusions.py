@@ -22,6 +22,7 @@ from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.templates import draft
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import arrange, tidy
@@ -31,6 +32,7 @@ from thunder_fuser.runtime.evaluate import evaluate
 pytestmark = pytest.mark.sanitizer
 UNCOMPILED_PROGRAMS = 400
 TRANSLATED_PROGRAMS = 10  # about 0.4 s each: one run of NVRTC or several
+SIZED_PROGRAMS = 80
 WILD = 1 << 28  # bytes: no tensor of a random program has as many
 ADDED = re.compile(r"add\.[su]64\s+%rd\d+, %rd\d+, (-?\d+);|\[%rd\d+\+(-?\d+)\]")  # to an address
 COMPILED_PROGRAMS = 60  # about 0.2 s each: one or two runs of the C++ compiler
@@ -85,19 +87,30 @@ def test_nvrtc_takes_random_programs_of_large_tensors_and_stays_in_them() -> Non
     for seed in next(seeds(BATCH))[:TRANSLATED_PROGRAMS]:
         program, arguments = random_fusion(seed, 14, LARGE)
         with naming(seed, program):
-            for text in texts_of(program, arguments, strict=seed % 2 == 1):
-                constants = [int(a or b) for a, b in ADDED.findall(ptx_of(text))]
-                assert max(map(abs, constants), default=0) < WILD, text
+            for source in sources_of(program, arguments, strict=seed % 2 == 1):
+                constants = [int(a or b) for a, b in ADDED.findall(ptx_of(source.text))]
+                assert max(map(abs, constants), default=0) < WILD, source.text
 
 
-def texts_of(program: Fusion, arguments: Sequence[torch.Tensor], strict: bool) -> Iterator[str]:
+@pytest.mark.parametrize("batch", range(SIZED_PROGRAMS // BATCH))
+def test_a_block_has_room_in_shared_memory_for_what_a_random_program_puts_there(batch: int) -> None:
+    for seed in next(seeds(BATCH)):
+        program, arguments = random_fusion(seed, 14, LARGE)
+        with naming(seed, program):
+            for source in sources_of(program, arguments, strict=seed % 2 == 1):
+                assert source.shared_bytes <= H200.shared_bytes, source.text
+
+
+def sources_of(
+    program: Fusion, arguments: Sequence[torch.Tensor], strict: bool
+) -> Iterator[Source]:
     """Of the kernels for an H200."""
     bound = bind(program, arguments)
     machine = H200.multiprocessors, H200.max_cluster, H200.shared_bytes
     arranged = arrange(tidy(bound.fusion), bound.layouts, *machine, strict=strict)
     for segment in pipeline.cut_region(arranged, bound.layouts, H200).segments:
         if not segment.is_opaque:
-            yield emit(draft(segment, H200, strict).lower(strict)).text
+            yield emit(draft(segment, H200, strict).lower(strict))
 
 
 @pytest.mark.gpu

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.programs import expand, permute, piece, total, unsqueeze
+from tests.programs import H200, expand, permute, piece, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
+from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.schedule.kept_columns import KeptSchedule, schedule_turned
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.strips import FlatStrip, Strip
@@ -135,3 +136,16 @@ def test_what_lies_otherwise_may_be_read_or_stored() -> None:
     found = templates.draft(swapped(64, 80), HOST, False).schedule
     assert isinstance(found, KeptSchedule)
     assert "T5 through strips of 8 rows at a time" in str(found)
+
+
+def test_what_is_written_in_place_has_two_strips() -> None:
+    def written(rows: int) -> Segment:
+        x = floats(8, rows)
+        less = less_sums(x)
+        return segment_of([x], permute(less, 1, 0), writes=[(less, x)])
+
+    kernel = templates.draft(written(3600), H200, False).lower(False)
+    assert isinstance(kernel, KeptKernel)
+    assert kernel.shared_bytes == 2 * 8 * 3600 * 4
+    with pytest.raises(Rejected, match="too long to be kept"):
+        schedule_turned(written(4000), H200)

@@ -428,10 +428,10 @@ def _turned(
     accesses: Sequence[tuple[TensorView, Form]], axes: ColumnAxes, is_turned: bool
 ) -> list[tuple[TensorView, Form]]:
     """Those of what is read and stored of the plane that lie along columns, where others lie along
-    rows. Raises Rejected where none does, and reductions are along the innermost axis."""
-    moved = dict.fromkeys(accesses)
-    if any(step_of(offset, axes) == 1 for _, offset in moved):
-        return [(tv, offset) for tv, offset in moved if lies_along(offset, axes)]
+    rows; what is written in place twice, as it has a strip for each. Raises Rejected where none
+    does, and reductions are along the innermost axis."""
+    if any(step_of(offset, axes) == 1 for _, offset in accesses):
+        return [(tv, offset) for tv, offset in accesses if lies_along(offset, axes)]
     if is_turned:
         raise Rejected("rows that lie row after row")
     return []
