@@ -6,7 +6,17 @@ import pytest
 import torch
 
 from tests.devices import ORDERS
-from tests.programs import check, cuda_kernels, fusion, like, reshape, total, unsqueeze, whole
+from tests.programs import (
+    check,
+    cuda_kernels,
+    expand,
+    fusion,
+    like,
+    reshape,
+    total,
+    unsqueeze,
+    whole,
+)
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -83,4 +93,12 @@ def test_what_is_reduced_again_stays() -> None:
     x, y = like(whole(4, 128, 1024), whole(128, 1024))
     sums = total(call("mul", x, reshape(y, 1, 128, 1024)), 1, 2)
     stays = fusion([x, y], sums, total(call("mul", sums, sums), 0))
+    assert sum_each(stays) is stays
+
+
+def test_channels_that_are_normed_too_stay() -> None:
+    """A block that has all channels of a place sums them and over the places, of one read."""
+    x, g, scale = like(whole(64, 12, 256), whole(64, 12, 256), whole(64, 1, 256))
+    terms = call("mul", call("mul", x, g), expand(scale, 64, 12, 256))
+    stays = fusion([x, g, scale], total(terms, 0, 2), total(call("mul", x, g), 1))
     assert sum_each(stays) is stays

@@ -6,11 +6,13 @@
 The gradients of weights that mix a few streams: sixteen sums of products of two planes, of four
 streams each. As rows of one plane they would read it four times, and those of another tensor would
 have a launch of their own. Alone, all are sums of as many terms, and blocks that share such a row
-have its terms of every stream in registers.
+have its terms of every stream in registers. Rows of a plane that is reduced across them too, as the
+channels of a norm are, stay together: a block that keeps all rows of a place has both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
 
@@ -20,6 +22,7 @@ from thunder_fuser.analysis.reductions import (
     is_long,
     is_reduction,
     terms_and_results,
+    terms_of,
 )
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -27,6 +30,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import reshaped
 from thunder_fuser.presegment.stretches import Stretch, Stretches
+from thunder_fuser.presegment.walk_short import short_plane
 
 MOST = 16  # such rows of one plane: a sum of each is a register of all threads
 
@@ -36,7 +40,9 @@ def sum_each(fusion: Fusion) -> Fusion:
     terms side by side."""
     reduced = [tv for tv in fusion.tensors if is_reduction(tv)]
     again_reduced = set(topological([source for tv in reduced for source in tv.producers]))
-    apart = {tv for tv in reduced if tv not in again_reduced and _are_of_the_same(tv)}
+    across = {(terms_of(tv).shape, tv.expr.dims()) for tv in reduced if short_plane(tv)}
+    alone = (tv for tv in reduced if tv not in again_reduced and _are_of_the_same(tv))
+    apart = {tv for tv in alone if not _are_crossed(tv, across)}
     parts = Stretches()
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -59,6 +65,12 @@ def _are_of_the_same(tv: TensorView) -> bool:
     made_of = [*topological(tv.expr.tensors)]
     given = (prod(source.shape) for source in made_of if source.definition is None)
     return not any(map(is_long, made_of)) and any(terms <= size < terms * rows for size in given)
+
+
+def _are_crossed(tv: TensorView, across: Iterable[tuple[Sequence[int], Sequence[int]]]) -> bool:
+    """True for rows of what is reduced `across` them, in such shapes over such dims, too."""
+    shape, dims = terms_of(tv).shape, set(tv.expr.dims())
+    return any(shape == other and dims.isdisjoint(others) for other, others in across)
 
 
 def _each(tv: TensorView, terms: TensorView, parts: Stretches) -> TensorView:

@@ -34,7 +34,7 @@ from thunder_fuser.presegment.stop_gathers import stop_gathers
 
 def walk_short(fusion: Fusion) -> Fusion:
     """`fusion` with such reductions marked."""
-    planes = {_plane(tv) for tv in fusion.tensors} - {None}
+    planes = {short_plane(tv) for tv in fusion.tensors} - {None}
     whole = {
         plane: set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
         for plane in planes
@@ -55,7 +55,7 @@ def walk_short(fusion: Fusion) -> Fusion:
         )
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        plane = _plane(tv)
+        plane = short_plane(tv)
         if plane is None or not (tv in whole[plane] or is_summed_beside(tv)):
             return None
         return marked(tv, inputs, **{WALKED: plane[0]})
@@ -63,9 +63,9 @@ def walk_short(fusion: Fusion) -> Fusion:
     return stop_gathers(rewrite(fusion, rule))
 
 
-def _plane(tv: TensorView) -> tuple[int, int] | None:
-    """(rows, columns) in memory of what a short reduction combines, if it has terms enough and they
-    are one stretch of axes; else None."""
+def short_plane(tv: TensorView) -> tuple[int, int] | None:
+    """(rows, columns) in memory of what a short reduction combines, if it has terms enough to be
+    walked and they are one stretch of axes; else None."""
     if not is_reduction(tv) or 0 in tv.shape:
         return None
     terms, _ = terms_and_results(tv)
