@@ -47,6 +47,14 @@ def test_what_sums_over_other_axes_need_is_marked(dims: tuple[int, ...], rows: i
     assert marks(fusion([x], sums))[0] == rows
 
 
+def test_what_is_read_for_a_plane_that_is_stored_is_marked() -> None:
+    """As the gradient of positions is, beside that of what they were added to."""
+    x, y = floats(16, 512, 64), floats(16, 512, 64)
+    product = call("mul", x, y)
+    assert marks(fusion([x, y], product, total(product, 0))) == [16]
+    assert marks(fusion([x, y], chain(x, "neg"), total(y, 0))) == [None]
+
+
 def test_every_level_is_marked() -> None:
     x = floats(64, 12)
     left = below(x, call("max", x, dims=(1,)), 1)

@@ -1,13 +1,15 @@
-"""Mark short reductions that every element of what they reduce needs again.
+"""Mark short reductions of planes that a kernel has to walk anyway.
 
     T1: f32[i16, i512, i512] = max(T0: f32[i16, i21, i512, i512], dims=[1]);  ... T9 = softmax(T0)
         =>   T1 = max(T0, dims=[1], walked=5376)
 
 One thread combines a few terms in registers. But to compute one element of a softmax over 21
 channels it combines all of them, 21 times what is needed, and the sums of a norm's gradient are
-added by threads that do so for each of their terms; so are those of each channel's shares. Marked,
-such reductions are those of any plane: a block keeps its rows or columns (`schedule/rows.py`,
-`schedule/kept_columns.py`). A gather at a place that one of them makes waits for it, as for any.
+added by threads that do so for each of their terms; so are those of each channel's shares. The sum
+of a gradient over 16 samples, beside the gradient, would be of threads that read all of it again.
+Marked, such reductions are those of any plane: a block keeps its rows or columns
+(`schedule/rows.py`, `schedule/kept_columns.py`), or walks them (`schedule/columns.py`). A gather at
+a place that one of them makes waits for it, as for any.
 """
 
 from __future__ import annotations
@@ -54,9 +56,19 @@ def walk_short(fusion: Fusion) -> Fusion:
             for other, needed in beside.items()
         )
 
+    def is_read_again(tv: TensorView, needed: set[TensorView]) -> bool:
+        """True where what is stored of the plane needs a plane in memory that the terms need."""
+        made_of = topological([terms_of(tv)])
+        size = prod(terms_of(tv).shape)
+        return any(t in needed and t in fusion.inputs and prod(t.shape) == size for t in made_of)
+
+    def is_marked(tv: TensorView, plane: tuple[int, int]) -> bool:
+        needed = whole[plane]
+        return tv in needed or is_summed_beside(tv) or is_read_again(tv, needed)
+
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = short_plane(tv)
-        if plane is None or not (tv in whole[plane] or is_summed_beside(tv)):
+        if plane is None or not is_marked(tv, plane):
             return None
         return marked(tv, inputs, **{WALKED: plane[0]})
 
