@@ -40,7 +40,7 @@ def test_what_its_own_elements_need_is_marked(shape: tuple[int, ...], dim: int, 
     assert marks(fusion([x], below(x, total(x, dim), dim))) == [rows]
 
 
-@pytest.mark.parametrize(("dims", "rows"), [((0,), 4096), ((1,), None)])
+@pytest.mark.parametrize(("dims", "rows"), [((0,), 4096), ((0, 1), 4096), ((1,), None)])
 def test_what_sums_over_other_axes_need_is_marked(dims: tuple[int, ...], rows: int | None) -> None:
     x = floats(4096, 16)
     sums = total(below(x, call("max", x, dims=(1,)), 1), *dims)

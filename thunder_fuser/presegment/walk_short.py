@@ -49,10 +49,15 @@ def walk_short(fusion: Fusion) -> Fusion:
     }
 
     def is_summed_beside(tv: TensorView) -> bool:
-        """True where long sums over the other axes of the plane have terms that need it."""
+        """True where long sums over the other axes of the plane, or over these too, have terms
+        that need it."""
         shape, dims = terms_of(tv).shape, set(tv.expr.dims())
+
+        def crosses(others: set[int]) -> bool:
+            return dims.isdisjoint(others) or dims < others
+
         return any(
-            terms_of(other).shape == shape and dims.isdisjoint(other.expr.dims()) and tv in needed
+            terms_of(other).shape == shape and crosses(set(other.expr.dims())) and tv in needed
             for other, needed in beside.items()
         )
 
