@@ -89,7 +89,8 @@ def cut_region(
     layouts: Mapping[TensorView, Layout],
     target: Target,
     copies: bool = False,
-    strict: bool = True,
+    *,
+    strict: bool,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
     has storage of its own. Columns meet where a template holds all that needs them. Unless `strict`

@@ -37,7 +37,7 @@ def walked(shape: tuple[int, ...], dtype: torch.dtype, is_turned: bool = False) 
     dealt = walk_columns.walk_columns(
         bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster
     )
-    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
+    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200, strict=False).segments
     return kept_columns.schedule_turned(first, H200)
 
 
