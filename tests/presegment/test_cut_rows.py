@@ -158,6 +158,7 @@ def test_values_are_those_of_whole_rows() -> None:
     made, exact = cut(program, 16), evaluate(program, [values.double()])
     assert "f32[i8, i8, r8192] = max(" in str(made)
     for got, want in zip(evaluate(made, [values]), exact, strict=True):
+        # Sums of 65,536 terms of about 1, of both signs: an ulp of what they pass is 3e-5.
         torch.testing.assert_close(
-            got.double(), want.double(), rtol=1e-4, atol=1e-5, equal_nan=True
+            got.double(), want.double(), rtol=1e-4, atol=1e-3, equal_nan=True
         )
