@@ -7,9 +7,8 @@ from math import prod
 
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, topological
-from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import Family, OpDef
 
 MANY_TERMS = 64  # of a sum, from which on an eighth is left of errors to both sides
@@ -209,12 +208,8 @@ def in_sight(tv: TensorView) -> TensorView:
             (TensorView(definition=Expr(OpDef(name="eq"), (raised, zero))), nothing, below),
         ) if isinstance(raised, TensorView) and isinstance(below, TensorView):
             is_own = raised.is_of("exp") and raised.expr.inputs == (below,)
-            return below if is_own and _is_zero(zero) and _is_zero(nothing) else tv
+            return below if is_own and is_zero(zero) and is_zero(nothing) else tv
     return tv
-
-
-def _is_zero(value: Value) -> bool:
-    return not isinstance(value, TensorView) and sc.is_constant(value, 0)
 
 
 def is_guarded(tv: TensorView) -> bool:
