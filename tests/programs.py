@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -244,6 +245,11 @@ def assert_same(got: torch.Tensor, want: torch.Tensor, where: str = "") -> None:
 
 H200 = cuda("sm_90a", 132, l2_bytes=60 << 20)
 SMALL = cuda("sm_90a", 8, l2_bytes=4 << 20)  # which a few blocks keep busy
+
+
+def machine(multiprocessors: int, max_cluster: int = 1) -> Target:
+    """An H200 of another size."""
+    return replace(H200, multiprocessors=multiprocessors, max_cluster=max_cluster)
 
 
 def cuda_kernels(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.presegment.test_one_pass_exponentials import below, top
-from tests.programs import cuda_kernels, expand, fusion, like, total, unsqueeze
+from tests.programs import cuda_kernels, expand, fusion, like, machine, total, unsqueeze
 from tests.schedule.segments import floats
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir import scalar as sc
@@ -20,7 +20,8 @@ SMS = 132
 
 
 def cut(program: Fusion, multiprocessors: int = SMS) -> Fusion:
-    return cut_rows(program, shared_rows(program, multiprocessors), multiprocessors)
+    target = machine(multiprocessors)
+    return cut_rows(program, shared_rows(program, target), target)
 
 
 def distance(x: TensorView) -> TensorView:

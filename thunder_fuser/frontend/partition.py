@@ -27,10 +27,9 @@ def partition(
     """
     bound = bind(fusion, arguments, device)
     target = target_for(bound.device)
-    machine = target.multiprocessors, target.max_cluster, target.shared_bytes
     own = {concrete: [tv] for tv, concrete in bound.tensors.items() if tv.definition is not None}
     tidied = tidy(bound.fusion)
-    arranged = arrange(tidied, bound.layouts, *machine, strict=options.strict)
+    arranged = arrange(tidied, bound.layouts, target, strict=options.strict)
     copies = options.alias == "copy"
     for candidate, strict in ((arranged, options.strict), (tidied, True), (bound.fusion, True)):
         found = cut_region(candidate, bound.layouts, target, copies, strict=strict)

@@ -24,15 +24,16 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import OpDef
 from thunder_fuser.ops.reductions import EQUALS
+from thunder_fuser.target import Target
 
 END = 1 << 31  # fewer terms are counted in a word
 _COUNTS = {name: row for row, name in EQUALS.items()}
 
 
-def one_pass_counts(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such counts in one pass, on a machine with clusters of so many blocks. Several
-    blocks share each row of a sum that `is_shared`."""
-    is_kept = kept_columns(fusion, max_cluster)
+def one_pass_counts(fusion: Fusion, is_shared: Test, target: Target) -> Fusion:
+    """`fusion` with such counts in one pass. Several blocks share each row of a sum that
+    `is_shared`."""
+    is_kept = kept_columns(fusion, target.max_cluster)
 
     def is_read_twice(tv: TensorView) -> bool:
         return is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
