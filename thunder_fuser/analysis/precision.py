@@ -187,14 +187,21 @@ def distance_from_max(tv: TensorView) -> TensorView | None:
     return _largest_below(tv, lambda x: x)
 
 
+def maximum_below(tv: TensorView) -> TensorView | None:
+    """The same of such a distance itself, of which no exponential is asked for."""
+    return _subtracted(tv, lambda x: x)
+
+
 def _largest_below(tv: TensorView, same: Callable[[TensorView], TensorView]) -> TensorView | None:
     """The same, where x and what m is the largest of are the `same` tensor of both."""
     match tv.definition:
-        case Expr(OpDef(name="exp"), (TensorView(definition=Expr() as below),)):
-            pass
-        case _:
-            return None
-    match below:
+        case Expr(OpDef(name="exp"), (TensorView() as below,)):
+            return _subtracted(below, same)
+    return None
+
+
+def _subtracted(tv: TensorView, same: Callable[[TensorView], TensorView]) -> TensorView | None:
+    match tv.definition:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
             return _max_of(top, x, same)
     return None
