@@ -12,7 +12,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, replay, tensor
 from thunder_fuser.ir.extract import extract
-from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.fusion import Fusion, Write, following
 from thunder_fuser.ir.tensor import is_zero
 
 
@@ -66,6 +66,14 @@ def test_uses_are_the_direct_consumers_in_order() -> None:
     c = call("mul", b, a)
     program = fusion([a], c)
     assert program.uses == {a: (b, c), b: (c,), c: ()}
+
+
+def test_what_follows_from_a_tensor_is_found_in_one_pass() -> None:
+    a, b = like(torch.empty(4), torch.empty(4))
+    made, apart = call("neg", a), call("exp", b)
+    behind, last = call("add", made, apart), call("mul", a, b)
+    program = fusion([a, b], call("sin", behind), last)
+    assert following([made, last], program.tensors) == {made, behind, program.outputs[0], last}
 
 
 def test_a_part_computes_its_outputs_from_its_inputs() -> None:

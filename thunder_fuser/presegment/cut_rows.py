@@ -32,7 +32,7 @@ from math import prod
 from thunder_fuser.analysis.reductions import is_along, is_long_reduction, is_reduction, terms_of
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.analysis.walked_rows import is_walked_alone, walked_row
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion, following, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.below_maxima import Below, Pieces, below_maxima
@@ -88,7 +88,7 @@ def _pieces(
     target: Target,
 ) -> Pieces | None:
     """How the rows of a plane of that shape are cut; None to leave its reductions."""
-    behind = _behind(fusion, reductions)
+    behind = following(reductions, fusion.tensors)
     late = [tv for tv in reductions if terms_of(tv) in behind]
     first = [tv for tv in reductions if terms_of(tv) not in behind]
     tops = [tv for tv in first if tv.is_of("max")]
@@ -141,15 +141,6 @@ def _are_walked(
     row = walked_row((rows, size), fusion, sums)
     is_large = row.is_worth_a_walk(rows, target.multiprocessors)
     return is_large and is_walked_alone(row.vectors, sums)
-
-
-def _behind(fusion: Fusion, reductions: Iterable[TensorView]) -> set[TensorView]:
-    """What depends on one of the `reductions`, and these."""
-    found = set(reductions)
-    for tv in fusion.tensors:
-        if not found.isdisjoint(tv.producers):
-            found.add(tv)
-    return found
 
 
 def _size_of_others(

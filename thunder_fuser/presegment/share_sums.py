@@ -46,7 +46,7 @@ from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion, following, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
@@ -168,10 +168,7 @@ def _is_wide(plane: _Plane) -> bool:
 def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Iterable[TensorView]:
     """Products of elements of the planes, of memory alone, that results need beside the sums."""
     sizes = {prod(plane.sizes) for plane in planes.values()}
-    late = set[TensorView]()
-    for tv in fusion.tensors:
-        if tv in planes or not late.isdisjoint(tv.producers):
-            late.add(tv)
+    late = following(planes, fusion.tensors)
     for tv in topological(fusion.roots, planes.keys()):
         is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
         if tv.is_of("mul") and is_exact and tv not in late and prod(tv.shape) in sizes:
