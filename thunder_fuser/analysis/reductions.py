@@ -177,9 +177,7 @@ def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
 
 def scanned_dim(tv: TensorView) -> int:
     """The dim along which a scan runs."""
-    dim = tv.expr.attr("dim")
-    assert isinstance(dim, int)
-    return dim
+    return tv.expr.dim
 
 
 def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:

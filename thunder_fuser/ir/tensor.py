@@ -88,6 +88,13 @@ class Expr:
     def attr(self, name: str) -> Attr:
         return dict(self.attrs)[name]
 
+    @property
+    def dim(self) -> int:
+        """The attribute `dim`, which is one."""
+        found = self.attr("dim")
+        assert isinstance(found, int)
+        return found
+
     def dims(self, name: str = "dims") -> tuple[int, ...]:
         """The attribute of that name, which lists dims."""
         found = self.attr(name)
