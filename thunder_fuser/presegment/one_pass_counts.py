@@ -16,7 +16,7 @@ from functools import partial
 from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.precision import behind_views
-from thunder_fuser.analysis.reductions import column_shape, is_long, terms_and_results
+from thunder_fuser.analysis.reductions import COUNTED, column_shape, is_long, terms_and_results
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
@@ -26,7 +26,6 @@ from thunder_fuser.ops import OpDef
 from thunder_fuser.ops.reductions import EQUALS
 from thunder_fuser.target import Target
 
-END = 1 << 31  # fewer terms are counted in a word
 _COUNTS = {name: row for row, name in EQUALS.items()}
 
 
@@ -42,7 +41,7 @@ def one_pass_counts(fusion: Fusion, is_shared: Test, target: Target) -> Fusion:
 
 
 def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    is_sum = tv.is_of("sum") and is_long(tv) and terms_and_results(tv)[0] < END
+    is_sum = tv.is_of("sum") and is_long(tv) and terms_and_results(tv)[0] < COUNTED
     if not is_sum or not is_read_twice(tv):
         return None
     (term,) = inputs
