@@ -82,7 +82,7 @@ class PickKernel:
         )
 
 
-def lower_picks(planned: PickSchedule, strict: bool = False) -> PickKernel:
+def lower_picks(planned: PickSchedule, strict: bool) -> PickKernel:
     """The kernel of a pick schedule. `strict` keeps every rounding of the trace."""
     segment, (tv, _) = planned.segment, planned.sum
     names = name_values(segment)

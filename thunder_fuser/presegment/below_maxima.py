@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
 from math import prod
 
 from thunder_fuser.analysis.access import reads_in_place
@@ -34,7 +33,14 @@ from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.presegment.parts import MAX_FLOAT, nearest_finite
 from thunder_fuser.presegment.share_sums import factors_of
-from thunder_fuser.presegment.stages import constants, expanded, reduced, reshaped, widened
+from thunder_fuser.presegment.stages import (
+    constants,
+    expanded,
+    product,
+    reduced,
+    reshaped,
+    widened,
+)
 
 Steps = Mapping[TensorView, float]  # how often the distance below each maximum is in a sum
 
@@ -234,7 +240,7 @@ class Pieces:
         """The sum of a product, of each piece."""
         key = op("sum"), *factors  # as of a sum of the row's itself
         if key not in self.summed:
-            terms = reduce(partial(call, "mul"), map(self._terms, factors))
+            terms = product(map(self._terms, factors))
             self.summed[key] = call("sum", terms, dims=(len(self.shape),))
         return self.summed[key]
 

@@ -19,7 +19,6 @@ the logarithm is that of 0, as in the trace; where nothing is added then, as in 
 distance is 0 instead, so that what is subtracted from it is the same in all of a row. Two products
 of a share with such logarithms are subtracted before it multiplies them: in a divergence of
 distributions that are alike each term is near 0, and not the difference of two sums.
-the logarithm is that of 0, as in the trace.
 
     T3 = div(exp(T0), T2);  T4 = exp(sub(T0, log(T2)))    =>    T4 = T3
 
