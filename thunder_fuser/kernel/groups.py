@@ -56,12 +56,12 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         batch=BATCH,
         ahead=1 if held is not None else _ahead(planned, loop),
         batch_held=0 if held is None else held.batch,
-        stretch=_stretch(planned, names),
+        stretch=_stretch(planned, names, strict),
         loop=loop,
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
         sums=tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
         final=_final(planned, names, strict),
-        beside=None if planned.ends is None else lower_digits(planned.ends),
+        beside=None if planned.ends is None else lower_digits(planned.ends, strict),
     )
 
 
@@ -157,17 +157,17 @@ def _needs(planned: GroupSchedule, results: Sequence[Element]) -> Demand:
     return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)
 
 
-def _stretch(planned: GroupSchedule, names: Names) -> Stretch:
+def _stretch(planned: GroupSchedule, names: Names, strict: bool) -> Stretch:
     """Where a row's terms lie, from the ends of its group and of the one before, or from the keys
     of a piece."""
     segment, asked = planned.segment, planned.stretch
     match asked:
         case Ends(ends, group, skip):
-            before, (begin, end) = integers_at(segment, names, ends, [shift(group, -1), group])
+            places = [shift(group, -1), group]
+            before, (begin, end) = integers_at(segment, names, ends, places, strict)
             return Between(before, begin, end, group, skip, is_ordering(ends))
         case Piece(keys, number, skip, size):
             start = scale(number, size)
-            before, (first, last) = integers_at(
-                segment, names, keys, [start, shift(start, size - 1)]
-            )
+            places = [start, shift(start, size - 1)]
+            before, (first, last) = integers_at(segment, names, keys, places, strict)
             return Whole(before, first, last, number, skip, size)
