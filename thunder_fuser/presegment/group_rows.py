@@ -162,7 +162,7 @@ def _deal(
     is_dense = _lie_dense(read, layouts)
     if columns * itemsize >= MIN_PIECE:
         return _row_by_row(images, itemsize, is_dense, target)
-    is_copied = target.max_cluster > 1 and is_dense
+    is_copied = target.copies_stretches and is_dense
     if not (is_copied and read and len(ops) <= MAX_SUMS):
         return None
     is_even = any(op.neutral is None for op in ops)

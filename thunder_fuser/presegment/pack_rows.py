@@ -121,7 +121,7 @@ def _way(
 ) -> int | Filled | Deal | None:
     """How many rows of the plane that `sums` walk are a whole number of vectors, or of halves where
     that leaves none over; or how they are dealt out, if as many elements of the `outputs` are
-    stored beside them, in stretches, which GPUs with clusters have, or in packs that
+    stored beside them, in stretches where an engine copies them, or in packs that
     rows are added to. None to leave it: what one kernel walks is packed together or not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
@@ -141,7 +141,7 @@ def _way(
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
     has_rest = any(tv.expr.op.neutral is None for tv in sums)
     if _stores_beside(sums, outputs):  # pieces would be stored, and read for it, anew
-        is_dealt = target.max_cluster > 1 and is_in_one_dim and not has_rest
+        is_dealt = target.copies_stretches and is_in_one_dim and not has_rest
         share = share_of(columns, min(itemsizes)) if is_dealt else None
         dealt = in_stretches(rows, share, target)
         if dealt is not None:

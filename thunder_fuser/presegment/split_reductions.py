@@ -191,7 +191,7 @@ def _of_samples(
     The sums of parts are read again, by every element of the result. Where `is_even` all have as
     many."""
     if is_much(samples * terms * row.columns, target.multiprocessors):
-        for rows, several in _short_runs(terms, row, row.is_plain and target.max_cluster > 1):
+        for rows, several in _short_runs(terms, row, row.is_plain and target.copies_stretches):
             at_once = several * target.multiprocessors
             found = _samples_in_runs(samples, terms, row, rows, at_once, is_even)
             if found is not None and is_busy(samples * found.parts, target.multiprocessors):
@@ -272,7 +272,7 @@ def _dealt(
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
     found = None
-    if is_long_walk and not is_even and row.is_plain and target.max_cluster > 1:
+    if is_long_walk and not is_even and row.is_plain and target.copies_stretches:
         share = share_beside(columns, MAX_ALIGNMENT // row.lanes, row.is_stored)
         found = in_stretches(terms, share, target)
     is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes

@@ -177,7 +177,7 @@ def _groups(
     if (samples := samples_of(sums[0])) > 1:
         tall = columns if made or columns.is_turned else columns.as_tall()
         return _of_samples(tall, prod(plane) // (rows * tall.lanes), samples, target)
-    are_many = target.max_cluster > 1 and images >= MIN_IMAGES * target.multiprocessors
+    are_many = target.copies_stretches and images >= MIN_IMAGES * target.multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
     if are_many and (blocks := _in_slots(fusion, turned, plane, dim, sums, inner, target)):
         walkers = ceil_div(images, ceil_div(images, blocks * target.multiprocessors))
@@ -279,7 +279,7 @@ def _in_slots(
     images = ImagePlanes(
         plane[dim], inner // lanes, lanes, *held, turned=beside, turns_out=turns_out
     )
-    found = images.slots(target.shared_bytes)
+    found = images.slots(target)
     return 0 if found is None else found.blocks
 
 
