@@ -87,10 +87,10 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
-    term = _as_made(term)
+    term = behind_turns(term)
     if term.dtype is not DataType.Float or not summed.is_of("sum") or term.definition is None:
         return ()
-    if _largest_below(term, _as_made) is not None:
+    if _largest_below(term, behind_turns) is not None:
         return term.definition.tensors
     match term.definition:
         case Expr(OpDef(name="mul"), (TensorView() as left, TensorView() as right)):
@@ -152,6 +152,13 @@ def behind_views(tv: TensorView) -> TensorView:
     return tv
 
 
+def behind_turns(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a permutation: columns that are reduced as rows are one."""
+    while tv.is_of("permute"):
+        (tv,) = tv.producers
+    return tv
+
+
 def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """What is divided, and by what a row has one of, in terms of a long sum of several rows; empty
     for others."""
@@ -171,14 +178,7 @@ def is_from_one(tv: TensorView) -> bool:
     """True for softmax's denominator, one of whose terms is 1; without numbers it may be 0."""
     if not tv.is_of("sum") or tv.definition is None:
         return False
-    return _largest_below(_as_made(tv.definition.tensors[0]), _as_made) is not None
-
-
-def _as_made(tv: TensorView) -> TensorView:
-    """The tensor of which `tv` is a permutation: columns that are reduced as rows are one."""
-    while tv.is_of("permute"):
-        (tv,) = tv.producers
-    return tv
+    return _largest_below(behind_turns(tv.definition.tensors[0]), behind_turns) is not None
 
 
 def distance_from_max(tv: TensorView) -> TensorView | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
+from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.reductions import (
     MIN_SHARED,
     column_shape,
@@ -64,6 +65,13 @@ def shared_rows(fusion: Fusion, target: Target) -> Test:
         return could_be and plane not in whole
 
     return is_shared
+
+
+def read_twice(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Test:
+    """True for reductions of `fusion` of which a second pass would read the terms from memory: of
+    rows that blocks share, and of columns that neither a block nor a cluster keeps."""
+    is_kept = kept_columns(fusion, max_cluster)
+    return lambda tv: is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
 
 
 def _most_blocks(rows: int, target: Target) -> int:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from functools import partial
 
 from thunder_fuser.analysis.access import reads_in_place
-from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.precision import behind_views
-from thunder_fuser.analysis.reductions import COUNTED, column_shape, is_long, terms_and_results
-from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.analysis.reductions import COUNTED, is_long, terms_and_results
+from thunder_fuser.analysis.shared_rows import Test, read_twice
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
@@ -32,12 +31,7 @@ _COUNTS = {name: row for row, name in EQUALS.items()}
 def one_pass_counts(fusion: Fusion, is_shared: Test, target: Target) -> Fusion:
     """`fusion` with such counts in one pass. Several blocks share each row of a sum that
     `is_shared`."""
-    is_kept = kept_columns(fusion, target.max_cluster)
-
-    def is_read_twice(tv: TensorView) -> bool:
-        return is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
-
-    return rewrite(fusion, partial(_rule, is_read_twice))
+    return rewrite(fusion, partial(_rule, read_twice(fusion, is_shared, target.max_cluster)))
 
 
 def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:

@@ -34,6 +34,7 @@ from thunder_fuser.analysis.kept_rows import (
 )
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, output_layout, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
+from thunder_fuser.analysis.precision import behind_turns
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
@@ -167,7 +168,7 @@ def _groups(
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     along = sum(is_of_rows(tv, {plane: dim}) for tv in fusion.tensors)
-    made = [_stored(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
+    made = [behind_turns(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
     turned = {tv: _is_turned(tv, layouts, rows, inner) for tv in (*planes, *made)}
     if turned and all(turned.values()):
         return None
@@ -281,13 +282,6 @@ def _in_slots(
     )
     found = images.slots(target)
     return 0 if found is None else found.blocks
-
-
-def _stored(tv: TensorView) -> TensorView:
-    """What a result that is a permutation is a view of."""
-    while tv.is_of("permute"):
-        (tv,) = tv.producers
-    return tv
 
 
 def _is_turned(
