@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -63,6 +64,20 @@ def ordered(index: TensorView, count: int) -> tuple[TensorView, TensorView, Tens
     return order, keys, call("group_ends", keys, count=ints([count]))
 
 
+def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
+    """An index of which `often` elements name one of the `count` places."""
+    index = torch.randint(count, (terms,))
+    index[torch.randperm(terms)[:often]] = count // 2
+    return index
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    """Random numbers, small ones of integers."""
+    if dtype.is_floating_point:
+        return torch.randn(*shape).to(dtype)
+    return torch.randint(-50, 50, shape, dtype=dtype)
+
+
 def ints(values: Sequence[int]) -> tuple[sc.Scalar, ...]:
     return tuple(map(sc.constant, values))
 
@@ -86,6 +101,17 @@ def cat(*tensors: TensorView, dim: int = -1) -> TensorView:
 
 def permute(tv: TensorView, *dims: int) -> TensorView:
     return call("permute", tv, dims=dims)
+
+
+def swapped(tv: TensorView) -> TensorView:
+    """With its last two dims in turn."""
+    return permute(tv, *range(tv.ndim - 2), tv.ndim - 1, tv.ndim - 2)
+
+
+def rolled(tv: TensorView, count: int, dim: int) -> TensorView:
+    """With its last elements along a dim before all others."""
+    kept = tv.shape[dim] - count
+    return cat(piece(tv, dim, kept, tv.shape[dim]), piece(tv, dim, 0, kept), dim=dim)
 
 
 def reshape(tv: TensorView, *extents: int) -> TensorView:
@@ -197,6 +223,16 @@ def check(
         where = f"{order}\n{program}\n{plan}"
         _judge(plan, tensors, arguments, wanted, results, expected, where)
     return plan
+
+
+def is_ours(plan: Plan) -> bool:
+    """True where torch runs nothing."""
+    return not any(segment.is_opaque for segment in plan.segmented.segments)
+
+
+def clusters(plan: Plan) -> list[str]:
+    """How many blocks each cluster of its kernels has."""
+    return [n for text in plan.sources for n in re.findall(r"__cluster_dims__\((\d+)", text)]
 
 
 def _judge(

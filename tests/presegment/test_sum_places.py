@@ -15,12 +15,7 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
-from thunder_fuser.presegment.sum_places import (
-    MIN_BYTES,
-    MIN_IMAGES,
-    by_places,
-    sum_places,
-)
+from thunder_fuser.presegment.sum_places import MIN_BYTES, MIN_IMAGES, by_places, sum_places
 from thunder_fuser.runtime.evaluate import evaluate
 
 SHAPE = (MIN_IMAGES, 6, 7, 7)
