@@ -60,13 +60,13 @@ def suites_table() -> str:
 
 def program() -> str:
     """The function of docs/life.py."""
-    return _fenced("python", (ROOT / "docs" / "life.py").read_text().split("\n\n\n")[1])
+    return tutorial.fenced("python", (ROOT / "docs" / "life.py").read_text().split("\n\n\n")[1])
 
 
 def claim() -> str:
     """What `explain` says of the bound symbols."""
     text = explain(_compiled()[0]).split("\n\n")[0]
-    return _fenced("text", text.replace(f"{ROOT}/", ""))
+    return tutorial.fenced("text", text.replace(f"{ROOT}/", ""))
 
 
 def _stage(file: str, language: str = "text") -> Callable[[], str]:
@@ -74,7 +74,7 @@ def _stage(file: str, language: str = "text") -> Callable[[], str]:
 
     def printed() -> str:
         text = re.sub(r"_id\d+", "_id0", _compiled()[1][file])  # counts the fusions of a process
-        return _fenced(language, text)
+        return tutorial.fenced(language, text)
 
     return printed
 
@@ -82,7 +82,7 @@ def _stage(file: str, language: str = "text") -> Callable[[], str]:
 def cuda() -> str:
     """The entry point; above it stands the device header."""
     source = _compiled()[1]["7_kernel_0.cu"]
-    return _fenced("cuda", source[source.index('extern "C"') :])
+    return tutorial.fenced("cuda", source[source.index('extern "C"') :])
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -111,10 +111,6 @@ def _compiled() -> tuple[Any, dict[str, str]]:
         jfn(*namespace["arguments"]())
         files = {path.name: path.read_text() for path in Path(directory, "0_TF0").iterdir()}
     return jfn, files
-
-
-def _fenced(language: str, text: str) -> str:
-    return f"```{language}\n{text.rstrip()}\n```\n"
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ from tests.programs import (
     cuda_kernels,
     fusion,
     ints,
+    is_ours,
     like,
     ordered,
+    places,
     plan_of,
     run,
     run_in_orders,
@@ -30,7 +32,6 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.digit_stages import DigitKernel
 from thunder_fuser.presegment.split_orders import in_stages, split_orders
 from thunder_fuser.runtime.errors import IndexRangeError
-from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 
@@ -42,17 +43,6 @@ def staged(
     chunk = parts * threads_of(stages[0][1])
     order, keys = in_stages(index, ints([count]), stages, chunk)
     return order, keys, call("group_ends", keys, count=ints([count]))
-
-
-def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
-    """An index of which `often` elements name one group."""
-    index = torch.randint(count, (terms,))
-    index[torch.randperm(terms)[:often]] = count // 2
-    return index
-
-
-def is_ours(plan: Plan) -> bool:
-    return not any(segment.is_opaque for segment in plan.segmented.segments)
 
 
 def expected(index: torch.Tensor, count: int) -> list[list[int]]:

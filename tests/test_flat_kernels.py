@@ -12,6 +12,7 @@ from tests.programs import (
     check,
     cubin_of,
     cuda_kernels,
+    drawn,
     expand,
     fusion,
     ints,
@@ -42,12 +43,6 @@ SHAPES = [
     (40, 1),
 ]
 Case = tuple[Fusion, list[torch.Tensor]]
-
-
-def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    if dtype.is_floating_point:
-        return torch.randn(*shape).to(dtype)
-    return torch.randint(-50, 50, shape, dtype=dtype)
 
 
 def long_columns(count: int) -> TensorView:

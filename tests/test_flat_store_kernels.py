@@ -16,6 +16,7 @@ from tests.programs import (
     cubin_of,
     cuda_kernels,
     doubled,
+    drawn,
     expand,
     flip,
     fusion,
@@ -23,6 +24,7 @@ from tests.programs import (
     pad,
     permute,
     piece,
+    rolled,
 )
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -32,17 +34,6 @@ pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 OTHERS = torch.float32, torch.int8
 # Of 4096 elements, as many as the host wants, and of fewer.
 SHAPES = [(7, 28, 28), (3, 41, 37), (5, 14, 14, 7), (1, 4099), (9001,), (64, 1, 67), (2, 3, 5)]
-
-
-def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    if dtype.is_floating_point:
-        return torch.randn(*shape).to(dtype)
-    return torch.randint(-50, 50, shape, dtype=dtype)
-
-
-def rolled(x: TensorView, count: int, dim: int) -> TensorView:
-    kept = x.shape[dim] - count
-    return cat(piece(x, dim, kept, x.shape[dim]), piece(x, dim, 0, kept), dim=dim)
 
 
 def mirrored(x: TensorView, count: int, dim: int) -> TensorView:

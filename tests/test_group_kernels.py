@@ -21,6 +21,7 @@ from tests.programs import (
     ordered,
     permute,
     piece,
+    places,
     reshape,
     run,
     run_in_orders,
@@ -46,13 +47,6 @@ def summed(
     """The sums of x where the index is 0, 1, ... count - 1."""
     order, _, ends = ordered(index, count)
     return call("group_sum", x, order, ends, dim=dim, skip=skip)
-
-
-def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
-    """An index of which `often` elements name one place."""
-    index = torch.randint(count, (terms,))
-    index[torch.randperm(terms)[:often]] = count // 2
-    return index
 
 
 def kernels_of(plan: Plan) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
     chain,
+    clusters,
     cubin_of,
     cuda_kernels,
     expand,
@@ -27,7 +26,6 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.options import Options
-from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device", "one_multiprocessor"), pytest.mark.sanitizer]
 SHAPES = {  # a shape, its type, and how many blocks abreast have a sample
@@ -60,10 +58,6 @@ def eager(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
     size = x.pow(2).sum(1).sqrt()
     mean = size.mean(1)
     return x * (size / mean[:, None])[:, None] * weight + x, size, mean
-
-
-def clusters(plan: Plan) -> list[str]:
-    return [n for text in plan.sources for n in re.findall(r"__cluster_dims__\((\d+)", text)]
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -14,8 +14,10 @@ from tests.programs import (
     cuda_kernels,
     fusion,
     ints,
+    is_ours,
     like,
     ordered,
+    places,
     run,
     run_in_orders,
     total,
@@ -25,20 +27,8 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.ordering import OrderKernel
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.errors import IndexRangeError
-from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
-
-
-def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
-    """An index of which `often` elements name one group."""
-    index = torch.randint(count, (terms,))
-    index[torch.randperm(terms)[:often]] = count // 2
-    return index
-
-
-def is_ours(plan: Plan) -> bool:
-    return not any(segment.is_opaque for segment in plan.segmented.segments)
 
 
 # Terms, groups, and how often one group is named: fewer terms than a warp has threads, several

@@ -172,7 +172,7 @@ def test_the_plane_is_moved_in_whole_vectors_and_the_bias_loaded_once(
     narrow = call("cast", made, dtype=DataType.BFloat16)
     program = fusion([a, b, c], narrow, total(made, 0))
     layouts = {tv: output_layout(tv) for tv in (a, b, c)}
-    packed = pack_rows(program, layouts, H200.multiprocessors)
+    packed = pack_rows(program, layouts, H200)
     _, (walk, parts) = cuda_kernels(packed, x, g, bias)
     assert isinstance(walk, ColumnKernel)
     assert isinstance(parts, Kernel)
@@ -194,6 +194,6 @@ def test_means_and_variances_of_columns_spill_nothing(shape: tuple[int, int]) ->
     assert isinstance(squares, TensorView)
     program = fusion([a], total(wide, 0), squares)
     layouts = {a: output_layout(a)}
-    _, kernels = cuda_kernels(pack_rows(program, layouts, H200.multiprocessors), x)
+    _, kernels = cuda_kernels(pack_rows(program, layouts, H200), x)
     assert isinstance(kernels[0], ColumnKernel)
     assert all(cubin_of(kernel).spill_bytes == 0 for kernel in kernels)

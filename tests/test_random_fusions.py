@@ -106,9 +106,9 @@ def sources_of(
 ) -> Iterator[Source]:
     """Of the kernels for an H200."""
     bound = bind(program, arguments)
-    machine = H200.multiprocessors, H200.max_cluster, H200.shared_bytes
-    arranged = arrange(tidy(bound.fusion), bound.layouts, *machine, strict=strict)
-    for segment in pipeline.cut_region(arranged, bound.layouts, H200).segments:
+    arranged = arrange(tidy(bound.fusion), bound.layouts, H200, strict=strict)
+    found = pipeline.cut_region(arranged, bound.layouts, H200, strict=strict)
+    for segment in found.segments:
         if not segment.is_opaque:
             yield emit(draft(segment, H200, strict).lower(strict))
 

@@ -13,6 +13,7 @@ from tests.programs import (
     cuda_kernels,
     fusion,
     like,
+    machine,
     pad,
     permute,
     piece,
@@ -58,7 +59,7 @@ def test_values_are_those_of_eager(images: int) -> None:
 @pytest.mark.parametrize("images", [8, 11])
 def test_a_turn_loads_the_one_place_of_each_row_without_a_test(images: int) -> None:
     g, w = torch.empty(images * 9, SIZE * SIZE, 256, dtype=torch.bfloat16), torch.empty(256)
-    program = split_reductions(swin(*like(g, w)), 4)
+    program = split_reductions(swin(*like(g, w)), machine(4))
     _, (kernel, *_) = cuda_kernels(program, g, w, target=SMALL)
     assert isinstance(kernel, RowKernel)
     assert kernel.sums

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import torch
 
 from tests.devices import ORDERS, copies
-from tests.programs import check, cuda_kernels, fusion, like, plan_of, whole
+from tests.programs import check, clusters, cuda_kernels, fusion, like, plan_of, whole
 from tests.test_beside_kernels import gradients
 from tests.test_kept_kernels import is_close, normalised, softmax, softmax_gradient
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.options import Options
-from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [
     pytest.mark.usefixtures("device", "one_multiprocessor"),
@@ -26,11 +23,6 @@ LONG = {  # a shape, and blocks that share rows for a softmax and for its gradie
     "elements that are no vectors": ((2, 1031, 66), 4, 8),
     "eight blocks": ((1, 4091, 64), 8, 8),
 }
-
-
-def clusters(plan: Plan) -> list[str]:
-    """The blocks of a cluster of each kernel."""
-    return [n for text in plan.sources for n in re.findall(r"__cluster_dims__\((\d+)", text)]
 
 
 @pytest.mark.parametrize("order", ORDERS)

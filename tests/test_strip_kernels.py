@@ -15,8 +15,8 @@ from tests.programs import (
     expand,
     fusion,
     like,
-    permute,
     plan_of,
+    swapped,
     total,
     unsqueeze,
     whole,
@@ -38,10 +38,6 @@ SHAPES = {
     "many rows": (2, 1025, 16),
     "few columns": (1, 100, 3),
 }
-
-
-def swapped(x: TensorView) -> TensorView:
-    return permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
 
 
 def less_its_sums(x: TensorView) -> TensorView:

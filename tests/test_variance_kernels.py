@@ -133,7 +133,7 @@ def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dims: tuple[in
     (a,) = like(x)
     wide = call("cast", a, dtype=DataType.Float)
     program = fusion([a], deviation(wide, *dims), mean(wide, *dims))
-    is_shared = shared_rows(program, H200.multiprocessors, H200.max_cluster)
+    is_shared = shared_rows(program, H200)
     _, (kernel,) = cuda_kernels(one_pass_variance(program, is_shared), x)
     source = emit(kernel)
     assert "tf::observed" in source.text

@@ -21,27 +21,27 @@ def source(*names: str) -> Callable[[], str]:
     def printed() -> str:
         blocks = SCRIPT.read_text().split("\n\n\n")
         found = [next(b for b in blocks if re.match(rf"(def|class) {n}\b", b)) for n in names]
-        return _fenced("python", "\n\n\n".join(found))
+        return fenced("python", "\n\n\n".join(found))
 
     return printed
 
 
 def summary() -> str:
     """How much was fused, and what was not."""
-    return _fenced("text", _summary(explain(ran()["jblock"])))
+    return fenced("text", _summary(explain(ran()["jblock"])))
 
 
 def symbols() -> str:
     """A rotation, line by line."""
     forward = explain(ran()["jblock"]).split("\n\n")[0].splitlines()
     first = next(k for k, line in enumerate(forward) if " cat " in line) - 5
-    return _fenced("text", _short("\n".join(forward[first : first + 11])))
+    return fenced("text", _short("\n".join(forward[first : first + 11])))
 
 
 def region() -> str:
     """The region of that rotation."""
     parts = explain(ran()["jblock"]).split("\n\n")
-    return _fenced("text", next(part for part in parts if part.startswith("region TF1:")))
+    return fenced("text", next(part for part in parts if part.startswith("region TF1:")))
 
 
 def segments() -> str:
@@ -52,18 +52,18 @@ def segments() -> str:
     rows = [[row[k] for k in kept] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(map(str.rjust, row, widths)) for row in rows]
-    return _fenced("text", "\n".join(table))
+    return fenced("text", "\n".join(table))
 
 
 def packed() -> str:
     """The line of the symbol that stayed outside, and the summary."""
     text = explain(ran()["packed"])
     line = next(line for line in text.splitlines() if " sort " in line)
-    return _fenced("text", _short(f"{line}\n\n{_summary(text)}"))
+    return fenced("text", _short(f"{line}\n\n{_summary(text)}"))
 
 
 def counted() -> str:
-    return _fenced("text", _summary(explain(ran()["counted"])))
+    return fenced("text", _summary(explain(ran()["counted"])))
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -103,5 +103,5 @@ def _short(text: str) -> str:
     return re.sub(rf"\((\S*/site-packages|{checkout})/", "(", text)
 
 
-def _fenced(language: str, text: str) -> str:
+def fenced(language: str, text: str) -> str:
     return f"```{language}\n{text.rstrip()}\n```\n"

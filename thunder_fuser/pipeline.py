@@ -59,8 +59,7 @@ def make_plan(
     target = target_for(bound.device)
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
-        size = target.multiprocessors, target.max_cluster, target.shared_bytes
-        arranged = arrange(tidied, bound.layouts, *size, strict=options.strict)
+        arranged = arrange(tidied, bound.layouts, target, strict=options.strict)
         tidied = watch("tidied", arranged)
         copies = options.alias == "copy"
         cut_up = cut_region(tidied, bound.layouts, target, copies, strict=options.strict)
@@ -89,18 +88,18 @@ def cut_region(
     layouts: Mapping[TensorView, Layout],
     target: Target,
     copies: bool = False,
-    strict: bool = True,
+    *,
+    strict: bool,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
     has storage of its own. Columns meet where a template holds all that needs them. Unless `strict`
     what is stored in 16 bits is read where its exact value takes more."""
     refuse = partial(templates.reject, target=target)
-    machine = target.multiprocessors, target.max_cluster
 
     def segmented(arranged: Fusion) -> SegmentedFusion:
-        return cut(arranged, layouts, refuse, copies, shared_rows(arranged, *machine))
+        return cut(arranged, layouts, refuse, copies, shared_rows(arranged, target))
 
-    met = meet_columns(fusion, *machine)
+    met = meet_columns(fusion, target)
     found = segmented(met)
     if met is not fusion and any(refuse(s) is not None for s in found.segments if s.met):
         found = segmented(fusion)

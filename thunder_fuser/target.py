@@ -30,6 +30,7 @@ MAX_REGISTERS = 255  # of a thread
 SHARED_UNASKED = 48 * 1024  # bytes of shared memory that a block has without asking for more
 MAX_BLOCKS = 32  # that a multiprocessor has at once, however small they are
 SECTOR, LINE = 32, 128  # bytes: what memory moves at least, and what a cache keeps together
+SHARED_OF_SYSTEM = 1024  # bytes of shared memory that each block has beside what it asks for
 BANKS, BANK = 32, 4  # of shared memory, and bytes that one serves at a time
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
@@ -55,6 +56,12 @@ class Target:
     @property
     def is_cuda(self) -> bool:
         return self.kind == "cuda"
+
+    @property
+    def copies_stretches(self) -> bool:
+        """Whether an engine copies stretches of memory to shared memory and back: GPUs with
+        clusters have it."""
+        return self.max_cluster > 1
 
     def __str__(self) -> str:
         return f"cuda:{self.arch}" if self.is_cuda else "host"

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.programs import H200
 from thunder_fuser.analysis.image_slots import ImagePlanes, ImageSlots, pitch
-from thunder_fuser.target import HOPPER_SHARED_BYTES, MAX_THREADS
+from thunder_fuser.target import MAX_THREADS
 
 
 def alone(rows: int, vectors: int, *itemsizes: int, lanes: int = 1) -> ImagePlanes:
@@ -45,7 +46,7 @@ def turned(rows: int, vectors: int, size: int, lanes: int = 1) -> ImagePlanes:
     ids=str,
 )
 def test_as_many_as_shared_memory_holds(planes: ImagePlanes, slots: ImageSlots) -> None:
-    assert planes.slots(HOPPER_SHARED_BYTES) == slots
+    assert planes.slots(H200) == slots
 
 
 @pytest.mark.parametrize(
@@ -67,29 +68,34 @@ def test_as_many_as_shared_memory_holds(planes: ImagePlanes, slots: ImageSlots) 
     ids=str,
 )
 def test_other_images_stay_in_registers(planes: ImagePlanes) -> None:
-    assert planes.slots(HOPPER_SHARED_BYTES) is None
+    assert planes.slots(H200) is None
 
 
 @pytest.mark.parametrize("rows", [16, 48, 80, 96, 200, 264, 512, 776, 1032])
 @pytest.mark.parametrize("itemsize", [2, 4])
 def test_what_is_asked_for_fits(rows: int, itemsize: int) -> None:
     for planes in (walking(rows, 49, itemsize), walking(rows, 20, itemsize, itemsize)):
-        found = planes.slots(HOPPER_SHARED_BYTES)
+        found = planes.slots(H200)
         assert found is not None
         assert found.threads <= MAX_THREADS
         assert found.threads % 32 == 0
         held = found.slots * planes.elements * sum(planes.itemsizes)
-        assert found.blocks * held <= HOPPER_SHARED_BYTES
-        assert planes.slots(held // 4) is None
+        assert found.blocks * held <= H200.shared_bytes
+        assert planes.slots(replace(H200, shared_bytes=held // 4)) is None
 
 
 def test_arrays_of_rows_and_places_leave_room_for_fewer_blocks() -> None:
     planes = replace(alone(512, 49, 2), of_row=8)
-    assert planes.slots(HOPPER_SHARED_BYTES) == ImageSlots(1, 490, 3)
+    assert planes.slots(H200) == ImageSlots(1, 490, 3)
     planes = replace(walking(128, 49, 2, 2, lanes=4), of_place=128)
-    assert planes.slots(HOPPER_SHARED_BYTES) == ImageSlots(1, 384, 1)
+    assert planes.slots(H200) == ImageSlots(1, 384, 1)
     for many in (replace(alone(512, 49, 2), of_row=96), replace(planes, of_place=256)):
-        assert many.slots(HOPPER_SHARED_BYTES) is None  # more than blocks have without asking
+        assert many.slots(H200) is None  # more than blocks have without asking
+
+
+def test_a_smaller_gpu_has_fewer_blocks() -> None:
+    small = replace(H200, threads_per_multiprocessor=1536)
+    assert alone(512, 49, 2).slots(small) == ImageSlots(1, 490, 3)
 
 
 @pytest.mark.parametrize("rows", [8, 56, 64, 120, 512])

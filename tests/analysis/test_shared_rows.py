@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import chain, expand, reshape, total, unsqueeze
+from tests.programs import chain, expand, machine, reshape, total, unsqueeze
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.dtypes import DataType
@@ -30,7 +30,7 @@ def centred(*shape: int, alone: bool = False, dtype: DataType = DataType.BFloat1
 
 
 def is_shared(program: Fusion, max_cluster: int = 1) -> bool:
-    test = shared_rows(program, SMS, max_cluster)
+    test = shared_rows(program, machine(SMS, max_cluster))
     (found,) = {test(tv) for tv in program.tensors if is_long(tv)}
     return found
 
@@ -113,7 +113,7 @@ def test_a_row_whose_block_had_all_column_sums_too_is_shared(is_summed: bool) ->
     program = divided(100, 65536)
     down = total(program.outputs[0], 0)
     both = Fusion(program.inputs, (*program.outputs, *([down] if is_summed else [])))
-    test = shared_rows(both, SMS, max_cluster=8)
+    test = shared_rows(both, machine(SMS, 8))
     (along,) = (tv for tv in both.tensors if is_long(tv) and tv is not down)
     assert test(along) is is_summed
 
@@ -146,5 +146,5 @@ def test_other_rows_beside_one_that_stays_whole_are_shared() -> None:
     whole = divided(100, 65536)
     y = tensor(DataType.Float, 8, 65536)
     both = Fusion((*whole.inputs, y), (*whole.outputs, total(y, 1)))
-    test = shared_rows(both, SMS, max_cluster=8)
+    test = shared_rows(both, machine(SMS, 8))
     assert [test(tv) for tv in both.tensors if is_long(tv)] == [False, True]

@@ -27,8 +27,8 @@ def _weighted() -> KeptKernel:
     scaled = call("mul", a, expand(unsqueeze(unsqueeze(b, 0), 2), *a.shape))
     left = call("cast", call("sub", scaled, spread(total(scaled, 1), a)), dtype=a.dtype)
     bound = bind(fusion([a, b], left, total(scaled, 0, 2)), (x, w))
-    dealt = walk_columns(bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster)
-    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
+    dealt = walk_columns(bound.fusion, bound.layouts, H200)
+    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200, strict=False).segments
     return lower_kept_columns(kept_columns.schedule_turned(first, H200), strict=False)
 
 

@@ -11,7 +11,7 @@ from thunder_fuser.schedule import ordering
 
 
 def text_of(index: TensorView, *stores: TensorView) -> str:
-    kernel = lower_order(ordering.schedule(segment_of([index], *stores), H200))
+    kernel = lower_order(ordering.schedule(segment_of([index], *stores), H200), strict=False)
     *_, line = order_lines(kernel)
     return line.replace("\x01", "").replace("\x02", "")
 

@@ -155,7 +155,7 @@ def test_the_order_of_blocks_and_threads_does_not_show_in_a_bit() -> None:
 )
 def test_nvrtc_compiles_it_without_spills(columns: int, dtype: torch.dtype, sums: int) -> None:
     given = arguments(1 << 17, columns, dtype, torch.empty)
-    dealt = split_reductions(gradients(sums, *given), H200.multiprocessors)
+    dealt = split_reductions(gradients(sums, *given), H200)
     _, (kernel, _) = cuda_kernels(dealt, *given)
     assert isinstance(kernel, RowKernel)
     assert kernel.is_side_by_side == (columns * dtype.itemsize <= 1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,8 +11,10 @@ import torch
 from tests.executor.jitted import check, jit, regions
 from tests.executor.judging import runs
 from thunder_fuser import explain
+from thunder_fuser.executor import pick_sums
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.runtime.errors import IndexRangeError
+from thunder_fuser.runtime.targets import target_for
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
@@ -122,6 +125,16 @@ def test_what_is_left_to_torch_has_a_reason(
     index = picks(*shapes[1], of=shapes[0][dim])
     jfn = check(lambda x, i, v: torch.scatter_add(x * 2, dim, i, v) + 1, x, index, values)
     assert f"{reason}: torch adds them, on CUDA in no fixed order" in explain(jfn)
+
+
+def test_as_many_columns_are_claimed_as_a_block_of_the_device_counts(
+    monkeypatch: pytest.MonkeyPatch, device: torch.device
+) -> None:
+    small = replace(target_for(device), shared_bytes=99 * 1024)
+    monkeypatch.setattr(pick_sums, "target_for", lambda device: small)
+    given = torch.randn(2, 30000), picks(2, 9, of=30000), torch.randn(2, 9)
+    jfn = check(lambda x, i, v: torch.scatter_add(x * 2, 1, i, v) + 1, *given)
+    assert "9 elements with an index each and 30000 columns, more than a block has" in explain(jfn)
 
 
 @pytest.mark.parametrize(("rows", "is_ours"), [(1200, True), (1000, False)])

@@ -12,7 +12,8 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, replay, tensor
 from thunder_fuser.ir.extract import extract
-from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.fusion import Fusion, Write, following
+from thunder_fuser.ir.tensor import is_zero
 
 
 def test_a_value_shows_itself_in_one_line() -> None:
@@ -21,6 +22,13 @@ def test_a_value_shows_itself_in_one_line() -> None:
     assert repr(a) == "<f32[4, 6]>"
     assert repr(total_of) == "<f32[6] of sum>"
     assert "inputs=(<f32[4, 6] of exp>,)" in repr(total_of.definition)
+
+
+def test_a_zero_is_a_number_or_what_is_filled_with_it() -> None:
+    (a,) = like(torch.empty(4, 6))
+    numbers = [sc.constant(n) for n in (0, 0.0, -0.0, 1, 0.5)]
+    values = [*numbers, sc.symbol("n"), full(0.0, 4), full(2.0, 4), a, chain(full(0.0, 4), "exp")]
+    assert list(map(is_zero, values)) == [True] * 3 + [False] * 3 + [True] + [False] * 3
 
 
 def test_text_shows_every_kind_of_line() -> None:
@@ -58,6 +66,14 @@ def test_uses_are_the_direct_consumers_in_order() -> None:
     c = call("mul", b, a)
     program = fusion([a], c)
     assert program.uses == {a: (b, c), b: (c,), c: ()}
+
+
+def test_what_follows_from_a_tensor_is_found_in_one_pass() -> None:
+    a, b = like(torch.empty(4), torch.empty(4))
+    made, apart = call("neg", a), call("exp", b)
+    behind, last = call("add", made, apart), call("mul", a, b)
+    program = fusion([a, b], call("sin", behind), last)
+    assert following([made, last], program.tensors) == {made, behind, program.outputs[0], last}
 
 
 def test_a_part_computes_its_outputs_from_its_inputs() -> None:

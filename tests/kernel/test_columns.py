@@ -157,7 +157,7 @@ def test_the_vector_in_which_the_last_pack_of_rows_ends_is_done_by_elements(
     made = call("mul", a, b)
     program = fusion([a, b], made, total(made, 0), total(a, 0))
     layouts = {tv: output_layout(tv) for tv in (a, b)}
-    packs = pack_rows(program, layouts, SMALL.multiprocessors)
+    packs = pack_rows(program, layouts, SMALL)
     _, kernels = cuda_kernels(packs, x, weight, target=SMALL)
     (walked,) = (k for k in kernels if isinstance(k, ColumnKernel) and k.end is not None)
     text = "\n".join(column_lines(walked))

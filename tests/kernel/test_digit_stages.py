@@ -35,7 +35,7 @@ PRINTED = {
 
 
 def lowered(case: str) -> DigitKernel:
-    return lower_digits(digit_stages.schedule(STAGES[case][0], H200))
+    return lower_digits(digit_stages.schedule(STAGES[case][0], H200), strict=False)
 
 
 @pytest.mark.parametrize("case", STAGES)

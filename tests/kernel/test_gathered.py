@@ -18,6 +18,7 @@ from tests.programs import (
     cuda_kernels,
     fusion,
     like,
+    machine,
     permute,
     reshape,
     run,
@@ -59,7 +60,7 @@ def walked(
     a, b = like(x, mean)
     target = replace(H200, multiprocessors=multiprocessors)
     program = fusion([a, b], *squares(a, *[b] * count))
-    dealt = split_reductions(program, multiprocessors, target.max_cluster)
+    dealt = split_reductions(program, machine(multiprocessors, target.max_cluster))
     _, (kernel, *_) = cuda_kernels(dealt, x, mean, target=target)
     assert isinstance(kernel, RowKernel)
     assert kernel.sums
@@ -148,7 +149,7 @@ def test_an_index_that_a_tensor_holds_is_located_in_its_turn() -> None:
     x, table = torch.empty(1024, 4096), torch.empty(7)
     a, b, at = like(x, table, index)
     mean = call("index_select", b, at, dim=0)
-    program = split_reductions(fusion([a, b, at], *squares(a, mean)), 8, 1)
+    program = split_reductions(fusion([a, b, at], *squares(a, mean)), machine(8, 1))
     _, (kernel, *_) = cuda_kernels(program, x, table, index, target=SMALL)
     assert isinstance(kernel, RowKernel)
     assert kernel.located

@@ -12,7 +12,7 @@ from thunder_fuser.schedule import ordering
 
 
 def lowered(index: TensorView, *stores: TensorView) -> OrderKernel:
-    return lower_order(ordering.schedule(segment_of([index], *stores), H200))
+    return lower_order(ordering.schedule(segment_of([index], *stores), H200), strict=False)
 
 
 def test_each_result_has_a_pointer() -> None:

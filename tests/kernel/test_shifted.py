@@ -19,6 +19,7 @@ from tests.programs import (
     expand,
     fusion,
     like,
+    machine,
     permute,
     plan_of,
     reshape,
@@ -230,7 +231,7 @@ def test_a_block_with_sums_in_registers_has_one_form_of_its_stores() -> None:
     x, w = torch.empty(1024, 515, dtype=torch.bfloat16), torch.empty(515, dtype=torch.bfloat16)
     a, b = like(x, w)
     _, (kernel, _) = cuda_kernels(
-        split_reductions(fusion([a, b], *gradient(a, b)), 4), x, w, target=SMALL
+        split_reductions(fusion([a, b], *gradient(a, b)), machine(4)), x, w, target=SMALL
     )
     assert isinstance(kernel, RowKernel)
     assert (kernel.cluster, len(kernel.final.stores)) == (1, 1)
@@ -319,7 +320,7 @@ def test_a_block_walks_rows_that_begin_in_one_lane(
 ) -> None:
     x, w = torch.empty(extents, dtype=torch.bfloat16), torch.empty(extents[1], dtype=torch.bfloat16)
     a, b = like(x, w)
-    program = split_reductions(fusion([a, b], *gradient(a, b)), 4)
+    program = split_reductions(fusion([a, b], *gradient(a, b)), machine(4))
     _, (kernel, _) = cuda_kernels(program, x, w, target=SMALL)
     assert isinstance(kernel, RowKernel)
     assert kernel.sums
@@ -340,7 +341,7 @@ def test_walked_rows_of_any_length_do_not_spill(columns: int) -> None:
     )
     a, b = like(x, w)
     program = fusion([a, b], *gradient(a, b), total(a, 0))
-    dealt = split_reductions(program, H200.multiprocessors, H200.max_cluster)
+    dealt = split_reductions(program, H200)
     _, (kernel, *_) = cuda_kernels(dealt, x, w)
     assert isinstance(kernel, RowKernel)
     assert len(kernel.sums) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -11,32 +10,13 @@ import torch
 from tests.devices import ORDERS, here
 from tests.kernel.interpreted import walk
 from tests.kernel.test_lower import body_of, kernel_of
-from tests.programs import (
-    chain,
-    check,
-    expand,
-    fusion,
-    images,
-    like,
-    patches,
-    permute,
-    unsqueeze,
-)
+from tests.programs import chain, check, expand, fusion, images, like, patches, permute, unsqueeze
 from tests.schedule.segments import halves, segment_of
-from thunder_fuser import pipeline
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.runtime.targets import target_for
 
 EXTENTS = [(2, 100, 72), (13, 16, 49), (3, 31, 8, 25), (40, 49, 24), (2, 141, 56)]
 ODD = [(2, 151, 7, 41), (3, 31, 257), (37, 9, 7, 7), (19, 49, 3, 5), (141, 9, 3, 3), (1, 319, 331)]
-
-
-@pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that a few blocks keep busy."""
-    small = replace(target_for(here()), multiprocessors=1)
-    monkeypatch.setattr(pipeline, "target_for", lambda device: small)
 
 
 def last(x: TensorView) -> TensorView:
@@ -102,7 +82,7 @@ def test_what_is_turned_is_moved_in_wider_vectors_than_two_places() -> None:
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
 @pytest.mark.parametrize("extents", [*EXTENTS, *ODD], ids=str)
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_masks_and_values_of_images(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """Forward, and what the mask keeps backward."""
     x = (torch.randn(extents) * 9).to(dtype)
@@ -122,7 +102,7 @@ def test_masks_and_values_of_images(extents: tuple[int, ...], dtype: torch.dtype
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
 @pytest.mark.parametrize("extents", [(2, 784, 3), (3, 20, 24, 5), (2, 1001, 12)], ids=str)
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_few_channels_that_come_first(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     x = (torch.randn(extents) * 9).to(dtype)
     (a,) = like(x)
@@ -147,7 +127,7 @@ def test_few_channels_that_come_first(extents: tuple[int, ...], dtype: torch.dty
     ],
     ids=str,
 )
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_patches_of_odd_channels_and_back(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     *shape, high, wide = extents
     x = (torch.randn(shape) * 9).to(dtype)
@@ -162,7 +142,7 @@ def test_patches_of_odd_channels_and_back(extents: tuple[int, ...], dtype: torch
 
 
 @pytest.mark.parametrize("extents", [(5, 6, 4, 24, 4), (2, 7, 3, 40, 3)], ids=str)
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_blocks_that_become_channels(extents: tuple[int, ...]) -> None:
     x = torch.randn(extents, dtype=torch.bfloat16)
     (a,) = like(x)
@@ -170,7 +150,7 @@ def test_blocks_that_become_channels(extents: tuple[int, ...]) -> None:
     assert "slab_vector" in plan.sources[0]
 
 
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_scales_of_channels_and_of_places() -> None:
     """Read as they lie beside images that are walked as one axis with their channels."""
     x, scale, bias = torch.randn(21, 16, 49), torch.randn(16), torch.randn(49)
@@ -182,7 +162,7 @@ def test_scales_of_channels_and_of_places() -> None:
     assert "slab_vector" in plan.sources[0]
 
 
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_scales_of_channels_and_of_places_of_patches() -> None:
     """Read where they lie beside places that are in two orders, and a mask in that of patches."""
     x, scale, bias = torch.randn(5, 31, 8, 8), torch.randn(31), torch.randn(8, 8)
@@ -195,7 +175,7 @@ def test_scales_of_channels_and_of_places_of_patches() -> None:
     assert "slab_vector" in plan.sources[0]
 
 
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_a_write_in_place_through_a_slab() -> None:
     x, y = torch.randn(3, 20, 96), torch.randn(3, 96, 20)
     a, b = like(x, y)

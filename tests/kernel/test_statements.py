@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from thunder_fuser.analysis.digits import Form, atom, scale, shift
@@ -27,6 +29,7 @@ from thunder_fuser.kernel.statements import (
     VectorAccess,
     WriteElement,
     WriteVector,
+    checked_by_lane,
     forms_of,
     print_access,
     print_statement,
@@ -99,3 +102,10 @@ def test_an_access_depends_on_its_offset_and_on_its_guards() -> None:
     guard = Window(atom(axis(3)), 2)
     access = VectorAccess("v0", "T0", scale(atom(ROW), 8), 8, 16, BF16, guards=(guard,))
     assert access.bases == {ROW} | guard.form.bases
+
+
+def test_what_checks_is_told_behind_a_loop_over_lanes() -> None:
+    check = Compute(op("in_range"), (K, Literal(60, I64)), I64, Accuracy.NORMAL)
+    other = made(Convert(K, F32))
+    told = Assign(K, replace(check, by_lane=True))
+    assert checked_by_lane((Assign(K, check), other)) == (told, other)

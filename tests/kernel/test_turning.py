@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from math import prod
 from textwrap import dedent
 
@@ -24,15 +23,14 @@ from tests.programs import (
     patches,
     permute,
     piece,
+    swapped,
     unsqueeze,
 )
 from tests.schedule.segments import halves, segment_of
-from thunder_fuser import pipeline
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
-from thunder_fuser.runtime.targets import target_for
 
 PATCHED = [  # images, and the sides of a patch; of fewer channels slabs would have two orders
     (2, 64, 14, 14, 2, 2),
@@ -42,13 +40,6 @@ PATCHED = [  # images, and the sides of a patch; of fewer channels slabs would h
     (1, 800, 3, 43, 3, 1),
     (5, 24, 14, 28, 14, 14),
 ]
-
-
-@pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that a few blocks keep busy."""
-    small = replace(target_for(here()), multiprocessors=1)
-    monkeypatch.setattr(pipeline, "target_for", lambda device: small)
 
 
 def test_squares_are_filled_before_and_emptied_after_the_values() -> None:
@@ -108,7 +99,7 @@ def test_every_element_of_patches_is_read_and_written_once(extents: tuple[int, .
 @pytest.mark.parametrize(
     ("extents", "dtype"), with_halves(PATCHED, torch.float32, torch.int8), ids=str
 )
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_patches_and_back(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """With what lies like each of the two on the way, and a scale of channels."""
     *shape, high, wide = extents
@@ -131,10 +122,6 @@ def both_ways(x: TensorView, y: TensorView) -> list[TensorView]:
     return [chain(added, "relu"), call("mul", x, chain(swapped(added), "neg"))]
 
 
-def swapped(x: TensorView) -> TensorView:
-    return permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-
-
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
 @pytest.mark.parametrize("extents", [(64, 128), (130, 67), (3, 40, 24), (2, 3, 33, 17)])
@@ -149,7 +136,7 @@ def test_both_ways(extents: tuple[int, ...], dtype: torch.dtype) -> None:
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
 @pytest.mark.parametrize("extents", [(2, 331, 328), (341, 332), (338, 332)], ids=str)
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_fewer_lanes_of_what_is_turned(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """Of what is stored, in squares that follow its rows but for single bytes, and of what is
     read."""

@@ -10,7 +10,7 @@ import torch
 
 from tests.kernel.test_shifted import gradient
 from tests.presegment.test_group_rows import away, in_stretches
-from tests.programs import H200, cuda_kernels, fusion, like
+from tests.programs import H200, cuda_kernels, fusion, like, machine
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.presegment.split_reductions import split_reductions
@@ -27,7 +27,7 @@ def walked(
     a, b = like(x, w)
     target = replace(H200, multiprocessors=multiprocessors)
     program = fusion([a, b], *gradient(a, b))
-    made = split_reductions(program, multiprocessors, target.max_cluster)
+    made = split_reductions(program, machine(multiprocessors, target.max_cluster))
     _, kernels = cuda_kernels(made, x, w, target=target)
     return tuple(k for k in kernels if isinstance(k, RowKernel) and k.sums)
 

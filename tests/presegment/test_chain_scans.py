@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.programs import machine
 from thunder_fuser.analysis.reductions import column_shape, row_shape
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -20,7 +21,7 @@ def scanned(*shape: int, dim: int) -> Fusion:
 
 def test_shared_rows_are_columns_of_one_element() -> None:
     program = scanned(2, 3, 40000, dim=2)
-    made = chain_scans(program, SMS)
+    made = chain_scans(program, machine(SMS))
     assert str(made).splitlines()[1] == (
         "  T1: f32[i2, i3, i40000] = cumsum(T0, dim=2, reverse=True, chained=1)"
     )
@@ -42,4 +43,4 @@ def test_rows_are_shared_where_they_are_long_and_few(
     shape: tuple[int, ...], dim: int, is_shared: bool
 ) -> None:
     program = scanned(*shape, dim=dim)
-    assert (chain_scans(program, SMS) is not program) == is_shared
+    assert (chain_scans(program, machine(SMS)) is not program) == is_shared

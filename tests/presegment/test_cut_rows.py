@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.presegment.test_one_pass_exponentials import below, top
-from tests.programs import cuda_kernels, expand, fusion, like, total, unsqueeze
+from tests.programs import cuda_kernels, expand, fusion, like, machine, total, unsqueeze
 from tests.schedule.segments import floats
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir import scalar as sc
@@ -20,7 +20,8 @@ SMS = 132
 
 
 def cut(program: Fusion, multiprocessors: int = SMS) -> Fusion:
-    return cut_rows(program, shared_rows(program, multiprocessors), multiprocessors)
+    target = machine(multiprocessors)
+    return cut_rows(program, shared_rows(program, target), target)
 
 
 def distance(x: TensorView) -> TensorView:
@@ -158,6 +159,7 @@ def test_values_are_those_of_whole_rows() -> None:
     made, exact = cut(program, 16), evaluate(program, [values.double()])
     assert "f32[i8, i8, r8192] = max(" in str(made)
     for got, want in zip(evaluate(made, [values]), exact, strict=True):
+        # Sums of 65,536 terms of about 1, of both signs: an ulp of what they pass is 3e-5.
         torch.testing.assert_close(
-            got.double(), want.double(), rtol=1e-4, atol=1e-5, equal_nan=True
+            got.double(), want.double(), rtol=1e-4, atol=1e-3, equal_nan=True
         )

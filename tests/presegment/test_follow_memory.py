@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, check, expand, fusion, like, permute, plan_of, total
+from tests.programs import chain, check, expand, fusion, like, machine, permute, plan_of, total
 from thunder_fuser.analysis.layout import Layout, dense_strides, output_layout
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -31,7 +31,7 @@ def followed(program: Fusion, *tensors: torch.Tensor) -> Fusion:
         for tv, t in zip(program.inputs, tensors, strict=True)
         if isinstance(tv, TensorView)
     }
-    return follow_memory(program, layouts)
+    return follow_memory(program, layouts, machine(1))
 
 
 def test_a_sum_is_walked_as_its_operand_lies() -> None:

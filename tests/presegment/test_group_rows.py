@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, like, total, unsqueeze
+from tests.programs import expand, like, machine, total, unsqueeze
 from thunder_fuser.analysis.layout import Layout, dense_strides
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -34,7 +34,7 @@ def grouped(
         for tv in program.inputs
         if isinstance(tv, TensorView)
     }
-    return group_rows(program, layouts, multiprocessors, max_cluster)
+    return group_rows(program, layouts, machine(multiprocessors, max_cluster))
 
 
 def test_images_come_next_to_the_row_that_they_share() -> None:
@@ -190,7 +190,9 @@ def test_other_short_rows_are_left(case: str) -> None:
 @pytest.mark.parametrize("strides", [(8 * 17 * 24, 17 * 24, 24, 1), (0, 17 * 17, 17, 1)])
 def test_short_rows_that_lie_apart_or_are_expanded_are_left(strides: tuple[int, ...]) -> None:
     program = away(W)
-    assert group_rows(program, {W: Layout(W.shape, strides, alignment=16)}, FEW, 8) is program
+    assert (
+        group_rows(program, {W: Layout(W.shape, strides, alignment=16)}, machine(FEW, 8)) is program
+    )
 
 
 def test_more_sums_than_registers_hold_are_left() -> None:

@@ -10,7 +10,18 @@ import torch
 
 from tests.devices import ORDERS
 from tests.kernel.test_walked_rows import met
-from tests.programs import H200, STRICT, check, cuda_kernels, expand, like, total, unsqueeze, whole
+from tests.programs import (
+    H200,
+    STRICT,
+    check,
+    cuda_kernels,
+    expand,
+    like,
+    machine,
+    total,
+    unsqueeze,
+    whole,
+)
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -29,7 +40,7 @@ def away(x: TensorView, *down: TensorView) -> Fusion:
 
 
 def test_a_block_has_a_part_of_a_sample_in_all_images() -> None:
-    made = group_samples(away(tensor(DataType.BFloat16, *SHAPE)), FEW)
+    made = group_samples(away(tensor(DataType.BFloat16, *SHAPE)), machine(FEW))
     assert str(made) == dedent("""\
         fusion(T0: bf16[i6, i2, i256, i128]) {
           T1: bf16[i6, i2, i256, r128] = sum(T0, dims=[3])
@@ -59,19 +70,19 @@ LEFT = {
 
 @pytest.mark.parametrize("case", LEFT)
 def test_other_sums_are_left(case: str) -> None:
-    assert group_samples(LEFT[case], FEW) is LEFT[case]
+    assert group_samples(LEFT[case], machine(FEW)) is LEFT[case]
 
 
 def test_a_small_plane_is_left() -> None:
     program = away(X)
-    assert group_samples(program, 132) is program
+    assert group_samples(program, machine(132)) is program
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (2, 2, 96, 4096)])
 def test_each_row_is_walked_once(shape: tuple[int, ...]) -> None:
     x = torch.empty(shape, dtype=torch.bfloat16)
     target = replace(H200, multiprocessors=FEW)
-    _, kernels = cuda_kernels(group_samples(away(*like(x)), FEW), x, target=target)
+    _, kernels = cuda_kernels(group_samples(away(*like(x)), machine(FEW)), x, target=target)
     kernel, *others = kernels
     assert isinstance(kernel, RowKernel)
     assert kernel.sums

@@ -92,7 +92,7 @@ def test_the_gradient_of_a_slope_comes_with_that_of_the_scores(keys: int) -> Non
     weighted = call("mul", reshape(total(ds, 0, 2), 3, 1, keys), w)
     whole = fusion([a, b, w], call("cast", ds, dtype=DataType.BFloat16), total(weighted, 1, 2))
     bound = bind(whole, given)
-    made = arrange(bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster)
+    made = arrange(bound.fusion, bound.layouts, H200)
     _, kernels = cuda_kernels(made, *given)
     assert [type(kernel) for kernel in kernels] == [RowKernel, RowKernel]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.presegment.test_one_pass_exponentials import spread, top
-from tests.programs import fusion, like, total
+from tests.programs import fusion, like, machine, total
 from tests.schedule.segments import floats
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.dtypes import DataType
@@ -22,7 +22,8 @@ SMS, CLUSTER = 132, 8
 
 
 def in_one_pass(program: Fusion) -> Fusion:
-    return one_pass_counts(program, shared_rows(program, SMS, CLUSTER), CLUSTER)
+    target = machine(SMS, CLUSTER)
+    return one_pass_counts(program, shared_rows(program, target), target)
 
 
 def equal(x: TensorView, most: TensorView, dim: int = 0) -> TensorView:

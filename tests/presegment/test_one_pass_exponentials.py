@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, fusion, like, total, unsqueeze
+from tests.programs import expand, fusion, like, machine, total, unsqueeze
 from tests.schedule.segments import floats
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.dtypes import DataType
@@ -22,7 +22,8 @@ SMS, CLUSTER = 132, 8
 
 
 def in_one_pass(program: Fusion, max_cluster: int = 1) -> Fusion:
-    return one_pass_exponentials(program, shared_rows(program, SMS, max_cluster), max_cluster)
+    target = machine(SMS, max_cluster)
+    return one_pass_exponentials(program, shared_rows(program, target), target)
 
 
 def spread(of: TensorView, x: TensorView, dim: int = 0) -> TensorView:

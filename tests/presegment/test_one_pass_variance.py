@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, fusion, ints, like, reshape, total
+from tests.programs import expand, fusion, ints, like, machine, reshape, total
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
@@ -22,7 +22,7 @@ SMS = 132
 
 
 def one_pass(program: Fusion) -> Fusion:
-    return one_pass_variance(program, shared_rows(program, SMS))
+    return one_pass_variance(program, shared_rows(program, machine(SMS)))
 
 
 def mean(x: TensorView, *dims: int) -> TensorView:

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import cat, chain, expand, ints, like, piece, reshape, total, unsqueeze
+from tests.programs import cat, chain, expand, ints, like, machine, piece, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.dtypes import DataType
@@ -26,7 +26,7 @@ ROWS = 8 * MIN_TERMS
 def packed(program: Fusion, lies: Mapping[TensorView, Layout] | None = None) -> Fusion:
     """Inputs are dense and aligned but for those that `lies` names."""
     layouts = {tv: output_layout(tv) for tv in program.inputs if isinstance(tv, TensorView)}
-    return pack_rows(program, layouts | dict(lies or {}), SMS)
+    return pack_rows(program, layouts | dict(lies or {}), machine(SMS))
 
 
 def rows_at_a_time(program: Fusion, lies: Mapping[TensorView, Layout] | None = None) -> int | None:
@@ -276,7 +276,7 @@ def gradient(rows: int, columns: int) -> Fusion:
 
 def in_stretches(program: Fusion, max_cluster: int = 8) -> bool:
     layouts = {tv: output_layout(tv) for tv in program.inputs if isinstance(tv, TensorView)}
-    made = str(pack_rows(program, layouts, SMS, max_cluster))
+    made = str(pack_rows(program, layouts, machine(SMS, max_cluster)))
     return "walked=" in made
 
 
@@ -284,7 +284,7 @@ def test_short_rows_of_another_number_are_dealt_in_stretches() -> None:
     """In 16 turns of twelve blocks, with 32 rows for each, the last ones not there."""
     program = gradient(16 * 12 * 32 - 3, 63)
     layouts = {tv: output_layout(tv) for tv in program.inputs if isinstance(tv, TensorView)}
-    made = str(pack_rows(program, layouts, SMS, 8))
+    made = str(pack_rows(program, layouts, machine(SMS, 8)))
     assert "reshape(T3, new_shape=[16, 12, 32, 63])" in made
     assert "dims=[1, 2], walked=6141" in made
 

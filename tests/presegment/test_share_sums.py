@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, full, fusion, like, permute, reshape, total, unsqueeze
+from tests.programs import expand, full, fusion, like, machine, permute, reshape, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -46,7 +46,9 @@ def sums_of(made: Fusion) -> list[tuple[int, ...]]:
 def test_what_groups_and_channels_have_in_common_is_summed_once() -> None:
     x = tensor(DataType.Float, *SHAPE)
     groups = reshape(call("sin", x), IMAGES, CHANNELS // 5, 5, PLACES)
-    made = share_sums(fusion([x], total(groups, 2, 3), total(call("sin", x), 0, 2)), 1, nowhere)
+    made = share_sums(
+        fusion([x], total(groups, 2, 3), total(call("sin", x), 0, 2)), machine(1), nowhere
+    )
     assert str(made) == dedent("""\
         fusion(T0: f32[i6, i35, i256]) {
           T1: f32[i6, i35, i256] = sin(T0)
@@ -104,7 +106,7 @@ def test_results_stay_what_they_are(name: str) -> None:
     x0, w0 = torch.randn(SHAPE), torch.randn(CHANNELS)
     x, w = like(x0, w0)
     program = fusion([x, w], *SHARED[name](x, w))
-    made = share_sums(program, 1, nowhere)
+    made = share_sums(program, machine(1), nowhere)
     assert made is not program
     exact = evaluate(program, (x0.double(), w0.double()))
     for found, wanted in zip(evaluate(made, (x0, w0)), exact, strict=True):
@@ -118,7 +120,7 @@ def test_sums_by_place_are_summed_once_without_their_factors() -> None:
     x, w = like(x0, w0)
     terms = [x, weighted(x, w), call("mul", x, weighted(x, w)), call("neg", call("mul", x, x))]
     program = fusion([x, w], *(total(tv, 0, 2) for tv in terms))
-    made = share_sums(program, 1, lambda tv: tv.shape == (CHANNELS,))
+    made = share_sums(program, machine(1), lambda tv: tv.shape == (CHANNELS,))
     assert sums_of(made) == [SHAPE, SHAPE]
     assert "segment_set" not in str(made)
     exact = evaluate(program, (x0.double(), w0.double()))
@@ -138,7 +140,7 @@ def test_sums_down_columns_are_as_few_as_they_are_without_factors_of_a_column() 
     terms = [g, call("mul", call("mul", away, w), g), call("mul", away, scaled)]
     terms.append(call("neg", call("mul", w, scaled)))
     program = fusion([x, g, w, b], *(total(tv, 0) for tv in terms))
-    made = share_sums(program, 1, nowhere)
+    made = share_sums(program, machine(1), nowhere)
     assert sums_of(made) == [COLUMNS, COLUMNS]
     assert "segment_set" not in str(made)
     exact = evaluate(program, [t.double() for t in (x0, g0, w0, b0)])
@@ -149,7 +151,7 @@ def test_sums_down_columns_are_as_few_as_they_are_without_factors_of_a_column() 
 
 def test_what_follows_from_such_a_sum_is_its_product_with_the_factor() -> None:
     x, w = tensor(DataType.Float, *COLUMNS), tensor(DataType.Float, PLACES)
-    made = share_sums(fusion([x, w], total(x, 0), total(call("mul", x, w), 0)), 1, nowhere)
+    made = share_sums(fusion([x, w], total(x, 0), total(call("mul", x, w), 0)), machine(1), nowhere)
     assert str(made).count("= sum(") == 1
     assert "mul(T2, " in str(made)
 
@@ -167,7 +169,7 @@ def with_gradient(x: TensorView, w: TensorView, count: int) -> tuple[TensorView,
 
 def test_sums_of_a_group_meet_in_the_block_that_stores_what_needs_them() -> None:
     x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
-    made = str(share_sums(fusion([x, w], *with_gradient(x, w, 5)), 1, nowhere))
+    made = str(share_sums(fusion([x, w], *with_gradient(x, w, 5)), machine(1), nowhere))
     sums = [line.strip() for line in made.splitlines() if "= sum(" in line]
     assert sums == [
         "T6: f32[i6, i7, i5, r256] = sum(T5, dims=[3])",
@@ -182,7 +184,7 @@ def test_results_of_sums_that_meet_stay_what_they_are() -> None:
     x0, w0 = torch.randn(SHAPE), torch.randn(CHANNELS)
     x, w = like(x0, w0)
     program = fusion([x, w], *with_gradient(x, w, 7))
-    made = share_sums(program, 1, nowhere)
+    made = share_sums(program, machine(1), nowhere)
     assert "met=7" in str(made)
     exact = evaluate(program, (x0.double(), w0.double()))
     for found, wanted in zip(evaluate(made, (x0, w0)), exact, strict=True):
@@ -194,7 +196,7 @@ def test_results_of_sums_that_meet_stay_what_they_are() -> None:
 def test_sums_of_what_no_block_holds_are_stored_first(shape: tuple[int, ...]) -> None:
     x, w = tensor(DataType.Float, *shape), tensor(DataType.Float, shape[1])
     count = 100 if shape[1] == 200 else 5
-    made = str(share_sums(fusion([x, w], *with_gradient(x, w, count)), 1, nowhere))
+    made = str(share_sums(fusion([x, w], *with_gradient(x, w, count)), machine(1), nowhere))
     assert "segment_set" in made
     assert "met=" not in made
 
@@ -202,7 +204,7 @@ def test_sums_of_what_no_block_holds_are_stored_first(shape: tuple[int, ...]) ->
 def test_sums_of_rows_that_are_no_neighbours_are_stored_first() -> None:
     x = tensor(DataType.Float, 6, 35, 256)
     spread = expand(reshape(total(x, 0, 2), 1, 35, 1), 6, 35, 256)
-    made = str(share_sums(fusion([x], call("sub", x, spread), total(x, 1, 2)), 1, nowhere))
+    made = str(share_sums(fusion([x], call("sub", x, spread), total(x, 1, 2)), machine(1), nowhere))
     assert "segment_set" in made
 
 
@@ -232,20 +234,20 @@ KEPT: dict[str, Build] = {
 def test_others_stay(name: str) -> None:
     x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
     program = fusion([x, w], *KEPT[name](x, w))
-    assert share_sums(program, 1, nowhere) is program
+    assert share_sums(program, machine(1), nowhere) is program
 
 
 def test_sums_of_other_planes_stay() -> None:
     x, y = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, *SHAPE)
     program = fusion([x, y], total(x, 0, 2), total(y, 1, 2))
-    assert share_sums(program, 1, nowhere) is program
+    assert share_sums(program, machine(1), nowhere) is program
 
 
 def test_sums_of_a_permutation_share_nothing_with_those_of_what_it_is_one_of() -> None:
     """Though their sizes have: half of the places of a channel, all channels of a place."""
     x = tensor(DataType.Float, 8, 32, 64)
     program = fusion([x], total(x, 0, 2), total(permute(x, 0, 2, 1), 2))
-    assert share_sums(program, 1, nowhere) is program
+    assert share_sums(program, machine(1), nowhere) is program
 
 
 @pytest.mark.parametrize("multiprocessors", [2 * IMAGES * CHANNELS, 2])
@@ -253,14 +255,14 @@ def test_small_planes_and_few_rows_stay(multiprocessors: int) -> None:
     x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
     program = fusion([x, w], *group_sums(x, w))
     assert IMAGES * CHANNELS * PLACES < 2 * MIN_PLANE
-    assert share_sums(program, multiprocessors, nowhere) is program
+    assert share_sums(program, machine(multiprocessors), nowhere) is program
 
 
 def test_a_factor_that_varies_with_what_is_common_stays_in_the_terms() -> None:
     x0, y0 = torch.randn(SHAPE), torch.randn(IMAGES, PLACES)
     x, y = like(x0, y0)
     terms = call("mul", x, expand(unsqueeze(y, 1), *SHAPE))
-    made = share_sums(fusion([x, y], total(terms, 1, 2), total(x, 0, 2)), 1, nowhere)
+    made = share_sums(fusion([x, y], total(terms, 1, 2), total(x, 0, 2)), machine(1), nowhere)
     assert sums_of(made).count(SHAPE) == 2
     found, _ = evaluate(made, (x0, y0))
     exact = (x0.double() * y0.double()[:, None]).sum((1, 2))

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, fusion, ints, like, total
+from tests.programs import chain, fusion, ints, like, machine, total
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import apply, call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -22,7 +22,7 @@ FEW = 4  # for which small planes are large
 
 def parts(program: Fusion) -> int | None:
     """The number of parts of a column; None where it was left."""
-    made = split_reductions(program, SMS)
+    made = split_reductions(program, machine(SMS))
     if made is program:
         return None
     (pieces,) = filter(is_reshape, made.tensors)
@@ -37,7 +37,7 @@ def beside_rows(terms: int, columns: int, dtype: DataType = DataType.Float) -> F
 
 def test_a_column_sum_beside_rows_is_summed_in_parts_of_the_accumulators_type() -> None:
     program = beside_rows(1024, 4096, dtype=DataType.BFloat16)
-    assert str(split_reductions(program, FEW)) == dedent("""\
+    assert str(split_reductions(program, machine(FEW))) == dedent("""\
         fusion(T0: bf16[i1024, i4096]) {
           T1: f32[i1024, i4096] = cast(T0, dtype=f32)
           T2: f32[i128, i8, i4096] = reshape(T1, new_shape=[128, 8, 4096])
@@ -54,7 +54,7 @@ def test_rows_are_dealt_out_one_by_one() -> None:
     """Blocks so walk side by side, also where the sums of a row wait for a value of the row."""
     x, mean = tensor(DataType.Float, 1024, 4096), tensor(DataType.Float, 1024, 1)
     away = call("sub", x, call("expand", mean, shape=ints((1024, 4096))))
-    made = split_reductions(Fusion((x, mean), (total(x, 0), total(away, 1))), FEW)
+    made = split_reductions(Fusion((x, mean), (total(x, 0), total(away, 1))), machine(FEW))
     (pieces,) = filter(is_reshape, made.tensors)
     assert pieces.shape == (128, 8, 4096)
 
@@ -96,7 +96,7 @@ def test_parts_of_unequal_length_have_rows_that_change_nothing(
 ) -> None:
     x, dims = tensor(DataType.Float, *shape), tuple(range(len(shape) - 1))
     program = Fusion((x,), (call(name, x, dims=dims), total(x, len(shape) - 1)))
-    made = split_reductions(program, FEW)
+    made = split_reductions(program, machine(FEW))
     assert "= pad(" in str(made)
     x0 = 1 + torch.randn(shape) / 64
     (found, _), reduce = evaluate(made, (x0,)), getattr(torch, name)
@@ -149,7 +149,7 @@ def test_rows_beyond_one_block_are_dealt_to_clusters(
 ) -> None:
     x = tensor(DataType.Float, terms, columns)
     program = Fusion((x,), (total(x, 0), total(x, 1)))
-    made = split_reductions(program, SMS, max_cluster)
+    made = split_reductions(program, machine(SMS, max_cluster))
     assert [tv.shape[1] for tv in made.tensors if is_reshape(tv)] == (
         [] if expected is None else [expected]
     )
@@ -162,7 +162,7 @@ def test_rows_whose_statistics_no_block_sends_are_dealt_to_blocks_alone(
     x = tensor(DataType.Float, 4096, columns)
     deviation = apply(SQUARED_DEVIATION, [x], {"dims": (1,)})
     assert isinstance(deviation, TensorView)
-    made = split_reductions(Fusion((x,), (total(x, 0), deviation)), SMS, max_cluster=8)
+    made = split_reductions(Fusion((x,), (total(x, 0), deviation)), machine(SMS, 8))
     assert [tv.shape[1] for tv in made.tensors if is_reshape(tv)] == (
         [] if expected is None else [expected]
     )
@@ -171,7 +171,7 @@ def test_rows_whose_statistics_no_block_sends_are_dealt_to_blocks_alone(
 def test_rows_that_begin_in_other_lanes_than_their_neighbours_are_dealt_alone() -> None:
     x, mean = tensor(DataType.Float, 4096, 4097), tensor(DataType.Float, 4096, 1)
     away = call("sub", x, call("expand", mean, shape=ints((4096, 4097))))
-    made = split_reductions(Fusion((x, mean), (total(x, 0), total(away, 1))), SMS)
+    made = split_reductions(Fusion((x, mean), (total(x, 0), total(away, 1))), machine(SMS))
     assert "f32[i16, i256, i4097] = reshape" in str(made)
 
 
@@ -190,11 +190,11 @@ def test_other_sums_are_split_by_the_schedule(
 ) -> None:
     x = tensor(DataType.Float, *shape)
     program = Fusion((x,), (total(x, *dims),))
-    assert split_reductions(program, SMS) is program
+    assert split_reductions(program, machine(SMS)) is program
 
 
 def test_there_are_as_many_parts_as_blocks_walk_rows() -> None:
-    made = split_reductions(beside_rows(4096, 2048), 16)
+    made = split_reductions(beside_rows(4096, 2048), machine(16))
     assert "f32[i128, i32, i2048] = reshape" in str(made)
 
 
@@ -234,7 +234,7 @@ def test_short_rows_are_dealt_as_many_at_a_time_as_a_block_has(
 ) -> None:
     """Turns, parts, and rows at a time, whether or not rows wait for values of their own."""
     x = tensor(DataType.BFloat16, terms, columns)
-    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1))), SMS)
+    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1))), machine(SMS))
     dealt = [tv.shape[:-1] for tv in made.tensors if is_reshape(tv)]
     assert dealt == ([] if expected is None else [expected])
 
@@ -255,7 +255,7 @@ def test_short_rows_that_pass_through_shared_memory_are_dealt_in_stretches(
 ) -> None:
     x = tensor(DataType.BFloat16, terms, columns)
     stored = (call("neg", x),) if is_stored else ()
-    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1), *stored)), SMS, max_cluster=8)
+    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1), *stored)), machine(SMS, 8))
     dealt = [tv.shape[:-1] for tv in made.tensors if is_reshape(tv)]
     assert dealt == ([] if expected is None else [expected])
 
@@ -268,7 +268,7 @@ def test_gathered_rows_lie_in_no_stretches(columns: int) -> None:
     x = tensor(DataType.BFloat16, 65536, columns)
     terms = call("mul", x, call("index_select", table, index, dim=0))
     program = Fusion((table, index, x), (total(terms, 0), total(terms, 1)))
-    made = split_reductions(program, SMS, max_cluster=8)
+    made = split_reductions(program, machine(SMS, 8))
     (pieces,) = filter(is_reshape, made.tensors)
     assert pieces.shape == (-(-65536 // pieces.shape[1]), pieces.shape[1], columns)
     assert 4 * SMS < pieces.shape[1] <= 8 * SMS
@@ -284,7 +284,7 @@ def test_a_sum_that_rows_wait_for_is_not_split(columns: int) -> None:
     mean = call("broadcast_in_dim", total(x, 0), shape=ints((4096, columns)), broadcast_dims=(1,))
     away = call("sub", x, mean)
     program = Fusion((x,), (total(away, 1),))
-    assert split_reductions(program, SMS) is program
+    assert split_reductions(program, machine(SMS)) is program
 
 
 def test_a_sum_that_rows_of_another_plane_wait_for_is_split() -> None:
@@ -301,12 +301,12 @@ def test_what_parts_do_not_combine_as_terms_do_is_not_split() -> None:
     deviation = apply(SQUARED_DEVIATION, [x], {"dims": (0,)})
     assert isinstance(deviation, TensorView)
     program = fusion([x], total(x, 1), deviation)
-    assert split_reductions(program, 132) is program
+    assert split_reductions(program, machine(132)) is program
 
 
 def test_extrema_are_split_in_their_own_type() -> None:
     x = tensor(DataType.BFloat16, 512, 4096)
-    made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), FEW)
+    made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), machine(FEW))
     assert [
         tv.dtype for tv in made.tensors if tv.definition and tv.definition.op.name == "max"
     ] == [
@@ -323,7 +323,7 @@ def test_two_stages_give_the_sum_of_one(dtype: torch.dtype, shape: tuple[int, ..
     (a,) = like(x)
     down = chain(total(a, *range(len(shape) - 1)), "neg")
     program = fusion([a], down, total(a, len(shape) - 1))
-    made = split_reductions(program, FEW)
+    made = split_reductions(program, machine(FEW))
     assert reductions(made) == reductions(program) + 1
     for got, want in zip(evaluate(made, [x]), evaluate(program, [x]), strict=True):
         assert got.dtype == want.dtype
@@ -344,7 +344,7 @@ def of_samples(samples: int, terms: int, columns: int = 1024) -> Fusion:
 
 
 def test_few_samples_are_summed_in_parts() -> None:
-    assert str(split_reductions(of_samples(3, 256), FEW)) == dedent("""\
+    assert str(split_reductions(of_samples(3, 256), machine(FEW))) == dedent("""\
         fusion(T0: f32[i3, i256, i1024]) {
           T1: f32[i3, i4, i64, i1024] = reshape(T0, new_shape=[3, 4, 64, 1024])
           T2: f32[i3, i4, r64, i1024] = sum(T1, dims=[2], walked=768)
@@ -372,7 +372,7 @@ def test_a_sample_has_parts_for_as_many_blocks_as_walk(
     samples: int, terms: int, columns: int, expected: int | None
 ) -> None:
     program = of_samples(samples, terms, columns)
-    made = split_reductions(program, FEW)
+    made = split_reductions(program, machine(FEW))
     pieces = [tv.shape[1] for tv in made.tensors if is_reshape(tv)]
     assert pieces == ([] if expected is None else [expected])
 
@@ -385,7 +385,7 @@ def of_short_rows(samples: int, terms: int, columns: int) -> Fusion:
 
 
 def test_short_rows_of_samples_are_walked_in_stretches() -> None:
-    made = split_reductions(of_short_rows(5, 8192, 96), FEW, max_cluster=8)
+    made = split_reductions(of_short_rows(5, 8192, 96), machine(FEW, 8))
     assert str(made) == dedent("""\
         fusion(T0: bf16[i5, i8192, i96]) {
           T1: f32[i5, i8192, i96] = cast(T0, dtype=f32)
@@ -399,7 +399,7 @@ def test_short_rows_of_samples_are_walked_in_stretches() -> None:
 
 def test_the_last_turn_of_a_sample_may_have_fewer_rows() -> None:
     program = of_short_rows(3, 8191, 96)
-    made = split_reductions(program, FEW, max_cluster=8)
+    made = split_reductions(program, machine(FEW, 8))
     (whole,) = (tv for tv in made.tensors if tv.definition and tv.definition.op.name == "pad")
     assert whole.shape == (3, 8192, 96)
     x = torch.randn(3, 8191, 96).to(torch.bfloat16)
@@ -408,12 +408,12 @@ def test_the_last_turn_of_a_sample_may_have_fewer_rows() -> None:
 
 
 def test_many_samples_have_a_block_each() -> None:
-    made = split_reductions(of_short_rows(400, 256, 96), FEW, max_cluster=8)
+    made = split_reductions(of_short_rows(400, 256, 96), machine(FEW, 8))
     assert [tv.shape for tv in made.tensors if is_reshape(tv)] == [(400, 8, 32, 96)]
 
 
 def test_short_rows_of_samples_are_walked_side_by_side_without_an_engine() -> None:
-    made = split_reductions(of_short_rows(5, 8192, 96), FEW, max_cluster=1)
+    made = split_reductions(of_short_rows(5, 8192, 96), machine(FEW, 1))
     assert [tv.shape for tv in made.tensors if is_reshape(tv)] == [(5, 8, 64, 16, 96)]
 
 
@@ -427,11 +427,11 @@ def test_short_rows_of_samples_are_walked_side_by_side_without_an_engine() -> No
 )
 def test_others_are_not(samples: int, terms: int, columns: int, max_cluster: int) -> None:
     program = of_short_rows(samples, terms, columns)
-    assert split_reductions(program, FEW, max_cluster) is program
+    assert split_reductions(program, machine(FEW, max_cluster)) is program
 
 
 def test_parts_of_samples_sum_to_the_same() -> None:
-    made = split_reductions(of_samples(3, 256), FEW)
+    made = split_reductions(of_samples(3, 256), machine(FEW))
     x = torch.randn(3, 256, 1024)
     for found, wanted in zip(evaluate(made, [x]), (x.sum(1), x.sum(2)), strict=True):
         torch.testing.assert_close(found, wanted)

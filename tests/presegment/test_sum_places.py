@@ -8,19 +8,14 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import fusion, like, permute, total
+from tests.programs import fusion, like, machine, permute, total
 from tests.schedule.segments import floats, halves
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
-from thunder_fuser.presegment.sum_places import (
-    MIN_BYTES,
-    MIN_IMAGES,
-    by_places,
-    sum_places,
-)
+from thunder_fuser.presegment.sum_places import MIN_BYTES, MIN_IMAGES, by_places, sum_places
 from thunder_fuser.runtime.evaluate import evaluate
 
 SHAPE = (MIN_IMAGES, 6, 7, 7)
@@ -32,7 +27,7 @@ def summed(program: Fusion, lies: Layout | None = None, is_shared: bool = True) 
     (x,) = program.inputs
     assert isinstance(x, TensorView)
     layouts = {x: lies or output_layout(x)}
-    return sum_places(program, by_places(program, layouts, 1, lambda tv: is_shared))
+    return sum_places(program, by_places(program, layouts, machine(1), lambda tv: is_shared))
 
 
 def test_places_are_columns_of_the_batch() -> None:
@@ -141,7 +136,9 @@ def test_results_stay_what_they_are(name: str, offset: float) -> None:
     x = torch.randn(SHAPE) + offset + torch.randn(6)[:, None, None]
     (a,) = like(x)
     program = fusion([a], REDUCTIONS[name](a))
-    made = sum_places(program, by_places(program, {a: output_layout(a)}, 0, lambda tv: True))
+    made = sum_places(
+        program, by_places(program, {a: output_layout(a)}, machine(0), lambda tv: True)
+    )
     assert made is not program
     (got,), (want,) = evaluate(made, [x]), evaluate(program, [x.double()])
     torch.testing.assert_close(got.double(), want.double(), rtol=1e-4, atol=1e-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import expand, fusion, like, reshape, total
+from tests.programs import expand, fusion, like, machine, reshape, total
 from thunder_fuser.analysis.reductions import MIN_SHARED
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -29,7 +29,7 @@ def program(x: TensorView, *dims: int) -> Fusion:
 def test_a_plane_is_summed_by_the_rows_that_its_terms_need() -> None:
     (x,) = like(x0 := torch.randn(ROWS, COLUMNS))
     whole = program(x, 0, 1)
-    made = sum_rows_first(whole, ROWS)
+    made = sum_rows_first(whole, machine(ROWS))
     text = str(made)
     assert f"f32[i{ROWS}, r{COLUMNS}] = sum(" in text
     assert f"f32[r{ROWS}] = sum(" in text
@@ -40,7 +40,7 @@ def test_a_plane_is_summed_by_the_rows_that_its_terms_need() -> None:
 
 def test_fewer_rows_than_multiprocessors_stay() -> None:
     whole = program(tensor(DataType.Float, ROWS, COLUMNS), 0, 1)
-    assert sum_rows_first(whole, ROWS + 1) is whole
+    assert sum_rows_first(whole, machine(ROWS + 1)) is whole
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -49,7 +49,7 @@ def test_long_rows_that_may_be_cut_are_summed_first(more: int) -> None:
     x = tensor(DataType.Float, 2, columns)
     below_most = call("sub", x, expand(reshape(call("max", x, dims=(1,)), 2, 1), 2, columns))
     whole = fusion([x], total(below_most, 0, 1))
-    made = sum_rows_first(whole, 3)
+    made = sum_rows_first(whole, machine(3))
     if more:
         assert made is whole
     else:
@@ -60,14 +60,14 @@ def test_terms_that_need_no_row_stay() -> None:
     x = tensor(DataType.Float, ROWS, COLUMNS)
     beside = call("max", x, dims=(1,))
     whole = fusion([x], total(call("exp", x), 0, 1), beside)
-    assert sum_rows_first(whole, 1) is whole
+    assert sum_rows_first(whole, machine(1)) is whole
 
 
 def test_sums_along_or_down_stay() -> None:
     x = tensor(DataType.Float, ROWS, COLUMNS)
     for dim in (0, 1):
         whole = program(x, dim)
-        assert sum_rows_first(whole, 1) is whole
+        assert sum_rows_first(whole, machine(1)) is whole
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
@@ -78,7 +78,7 @@ def test_odd_rows_are_summed_apart_whose_terms_read_what_columns_have_one_of(
     x, weight = tensor(DataType.BFloat16, ROWS, 1025), tensor(DataType.Float, 1025)
     product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, 1025))
     beside = [call("cast", product, dtype=DataType.BFloat16)] if is_stored else []
-    made = str(sum_rows_first(fusion([x, weight], total(product, 0, 1), *beside), 1))
+    made = str(sum_rows_first(fusion([x, weight], total(product, 0, 1), *beside), machine(1)))
     assert ("f32[r1025] = sum(" if is_stored else f"f32[r{ROWS}] = sum(") in made
 
 
@@ -87,4 +87,4 @@ def test_even_rows_and_terms_of_the_plane_alone_stay() -> None:
         x, weight = tensor(DataType.BFloat16, ROWS, columns), tensor(DataType.Float, factor)
         product = call("mul", call("cast", x, dtype=DataType.Float), expand(weight, ROWS, columns))
         whole = fusion([x, weight], total(product, 0, 1))
-        assert sum_rows_first(whole, 1) is whole
+        assert sum_rows_first(whole, machine(1)) is whole

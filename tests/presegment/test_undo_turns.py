@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, fusion, like, permute, total, unsqueeze
+from tests.programs import chain, fusion, like, machine, permute, total, unsqueeze
 from tests.schedule.segments import floats
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -18,7 +18,7 @@ from thunder_fuser.runtime.evaluate import evaluate
 def test_columns_are_reduced_as_such_beside_rows() -> None:
     x = floats(64, 48)
     program = Fusion((x,), (total(x, 1), total(chain(permute(x, 1, 0), "neg"), 1)))
-    assert str(undo_turns(program)) == dedent("""\
+    assert str(undo_turns(program, machine(1))) == dedent("""\
         fusion(T0: f32[i64, i48]) {
           T1: f32[i64, r48] = sum(T0, dims=[1])
           T2: f32[i64, i48] = neg(T0)
@@ -31,19 +31,19 @@ def test_columns_are_reduced_as_such_beside_rows() -> None:
 def test_columns_that_a_block_keeps_are_left_as_rows(rows: int, is_undone: bool) -> None:
     x = floats(rows, 64)
     program = Fusion((x,), (total(permute(x, 1, 0), 1),))
-    assert (undo_turns(program) is not program) is is_undone
+    assert (undo_turns(program, machine(1)) is not program) is is_undone
 
 
 def test_what_stays_along_memory_is_left() -> None:
     x = floats(2000, 64, 48)
     program = Fusion((x,), (total(permute(x, 1, 0, 2), 2),))
-    assert undo_turns(program) is program
+    assert undo_turns(program, machine(1)) is program
 
 
 def test_what_there_is_one_of_per_column_goes_along() -> None:
     x, mean = floats(1600, 48), floats(48)
     centred = call("sub", permute(x, 1, 0), unsqueeze(mean, 1))
-    made = undo_turns(Fusion((x, mean), (total(call("mul", centred, centred), 1),)))
+    made = undo_turns(Fusion((x, mean), (total(call("mul", centred, centred), 1),)), machine(1))
     assert str(made) == dedent("""\
         fusion(T0: f32[i1600, i48], T1: f32[i48]) {
           T2: f32[i48, b1] = broadcast(T1, is_broadcast_dim=[False, True])
@@ -58,7 +58,7 @@ def test_what_there_is_one_of_per_column_goes_along() -> None:
 def test_what_meets_another_plane_is_left() -> None:
     x, y = floats(2000, 1800), floats(1800, 2000)
     program = Fusion((x, y), (total(call("add", permute(x, 1, 0), y), 1),))
-    assert undo_turns(program) is program
+    assert undo_turns(program, machine(1)) is program
 
 
 def test_what_meets_another_plane_elsewhere_is_left() -> None:
@@ -67,7 +67,7 @@ def test_what_meets_another_plane_elsewhere_is_left() -> None:
     straight = permute(x, 1, 0)
     products = call("mul", straight, y)
     program = Fusion((x, y), (total(straight, 1), total(products, 1)))
-    assert undo_turns(program) is program
+    assert undo_turns(program, machine(1)) is program
 
 
 def test_what_meets_another_plane_leaves_no_other_as_it_is() -> None:
@@ -76,7 +76,7 @@ def test_what_meets_another_plane_leaves_no_other_as_it_is() -> None:
     turned = permute(x, 1, 0)
     beside = total(call("mul", turned, turned), 1)
     mixed, apart = total(call("add", turned, y), 1), total(chain(permute(z, 1, 0), "neg"), 1)
-    made = undo_turns(Fusion((x, y, z), (mixed, beside, apart)))
+    made = undo_turns(Fusion((x, y, z), (mixed, beside, apart)), machine(1))
     assert made.outputs[:2] == (mixed, beside)
     assert made.outputs[2].domain.logical[0].is_reduction
 
@@ -87,7 +87,7 @@ def test_values_stay_what_they_are() -> None:
     (x,) = like(values)
     turned = chain(permute(x, 2, 0, 1), "neg")
     program = fusion([x], total(x, 0, 2), total(turned, 2), call("exp", turned), total(x, 2))
-    made = undo_turns(program)
+    made = undo_turns(program, machine(1))
     assert made is not program
     for got, want in zip(evaluate(made, [values]), evaluate(program, [values]), strict=True):
         assert torch.equal(got, want)

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import chain, expand, fusion, permute, total, unsqueeze
+from tests.programs import chain, expand, fusion, machine, permute, total, unsqueeze
 from tests.schedule.segments import floats, halves
 from tests.test_beside_kernels import gradients
 from tests.test_turned_image_kernels import gradients as of_turned
@@ -31,7 +31,7 @@ def of_channels(*shape: int, of: str = "sum", narrow: bool = False) -> Fusion:
 
 
 def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
-    assert str(walk_columns(of_channels(256, 64, 196), {}, 4)) == dedent("""\
+    assert str(walk_columns(of_channels(256, 64, 196), {}, machine(4))) == dedent("""\
         fusion(T0: f32[i256, i64, i196]) {
           T1: f32[i256, i196, i64] = permute(T0, dims=[0, 2, 1])
           T2: f32[i256, i196, r64] = sum(T1, dims=[2])
@@ -50,7 +50,7 @@ def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
 
 
 def test_some_have_none_in_the_last_turn_where_no_number_of_blocks_divides_the_columns() -> None:
-    made = str(walk_columns(of_channels(333, 64, 196), {}, 4))
+    made = str(walk_columns(of_channels(333, 64, 196), {}, machine(4)))
     assert "pad(T8, 0, pad_widths=[0, 0, 0, 268])" in made
     assert "reshape(T9, new_shape=[32, 16, 128, 64])" in made
     assert "dims=[1, 2], walked=65268)" in made
@@ -59,7 +59,9 @@ def test_some_have_none_in_the_last_turn_where_no_number_of_blocks_divides_the_c
 def test_columns_of_each_sample_are_dealt_to_blocks_of_its_own() -> None:
     x = floats(64, 64, 28, 28)
     made = str(
-        walk_columns(fusion([x], below(total(x, 1), x, 1), total(chain(x, "neg"), 2, 3)), {}, 4)
+        walk_columns(
+            fusion([x], below(total(x, 1), x, 1), total(chain(x, "neg"), 2, 3)), {}, machine(4)
+        )
     )
     assert "reshape(T7, new_shape=[64, 7, 1, 112, 64])" in made
     assert "f32[i64, i1, r7, r112, i64] = sum(" in made
@@ -73,14 +75,14 @@ def of_samples(*shape: int) -> Fusion:
 
 
 def test_tall_columns_of_a_sample_have_two_groups_at_least() -> None:
-    made = str(walk_columns(of_samples(512, 64, 32, 32), {}, 4))
+    made = str(walk_columns(of_samples(512, 64, 32, 32), {}, machine(4)))
     assert "new_shape=[512, 8, 2, 64, 64])" in made
     assert "dims=[1], walked=2)" in made
 
 
 def test_tall_columns_stay_that_no_part_of_a_warp_divides() -> None:
     given = of_samples(512, 64, 28, 28)  # seven sevenths of a warp, and a sector each
-    assert str(walk_columns(given, {}, 4)) == str(given)
+    assert str(walk_columns(given, {}, machine(4))) == str(given)
 
 
 def test_one_image_has_rows_where_its_elements_wait_for_their_sums() -> None:
@@ -89,12 +91,12 @@ def test_one_image_has_rows_where_its_elements_wait_for_their_sums() -> None:
     turned = permute(x, 0, 2, 1)
     beside = total(chain(turned, "neg"), 1)
     program = fusion([x], beside, below(total(turned, 2), turned, 2))
-    assert "dims=[1, 2], walked=12544)" in str(walk_columns(program, {}, 4))
+    assert "dims=[1, 2], walked=12544)" in str(walk_columns(program, {}, machine(4)))
 
 
 @pytest.mark.parametrize(("rows", "across"), [(33, 32), (64, 32), (128, 16), (256, 8), (512, 8)])
 def test_blocks_have_more_columns_at_a_time_of_fewer_rows(rows: int, across: int) -> None:
-    made = str(walk_columns(of_channels(64, rows, 2048), {}, 4))
+    made = str(walk_columns(of_channels(64, rows, 2048), {}, machine(4)))
     assert f", i{4 * across}, i{rows}] = reshape(" in made
 
 
@@ -102,7 +104,9 @@ def test_rows_that_lie_apart_are_dealt_side_by_side() -> None:
     x = floats(127, 64, 196)
     turned = permute(x, 0, 2, 1)
     found = str(
-        walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), {}, 4)
+        walk_columns(
+            fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), {}, machine(4)
+        )
     )
     assert "reshape(T7, new_shape=[4, 64, 128, 64])" in found
     assert "sum(T9, dims=[1, 2], walked=24892)" in found
@@ -112,7 +116,7 @@ def test_sums_of_what_rows_are_a_permutation_of_are_dealt_with_these() -> None:
     x = floats(61, 256, 14, 14)
     turned = permute(x, 0, 2, 3, 1)
     program = fusion([x], below(total(turned, 3), turned, 3), total(chain(x, "neg"), 0, 2, 3))
-    found = str(walk_columns(program, {}, 4))
+    found = str(walk_columns(program, {}, machine(4)))
     assert "T7: f32[i61, i14, i14, i256] = permute(T6, dims=[0, 2, 3, 1])" in found
     assert "dims=[1, 2], walked=11956)" in found
 
@@ -122,7 +126,7 @@ def test_sums_of_another_permutation_stay() -> None:
     x = floats(64, 64, 64, 64)
     turned = permute(x, 0, 2, 3, 1)
     program = fusion([x], below(total(turned, 3), turned, 3), total(chain(x, "neg"), 0, 1, 3))
-    assert walk_columns(program, {}, 4) is program
+    assert walk_columns(program, {}, machine(4)) is program
 
 
 def rows_side_by_side() -> Fusion:
@@ -159,7 +163,7 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_other_sums_stay(name: str) -> None:
     program, multiprocessors = KEPT[name]
-    assert walk_columns(program, {}, multiprocessors) is program
+    assert walk_columns(program, {}, machine(multiprocessors)) is program
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_images_of_which_a_plane_is_turned_pass_through_slots(
 ) -> None:
     images, rows, places = shape
     x, y = tensor(DataType.BFloat16, *shape), tensor(DataType.BFloat16, images, places, rows)
-    found = str(walk_columns(of_turned(x, y), {}, 132, 8))
+    found = str(walk_columns(of_turned(x, y), {}, machine(132, 8)))
     dealt = re.findall(rf"new_shape=\[\d+, (\d+), {places}, {rows}\]", found)
     assert {*dealt} == ({str(groups)} if groups else set())
 
@@ -186,11 +190,11 @@ def test_memory_tells_whether_a_plane_is_turned(order: tuple[int, ...], is_dealt
     """So many rows no block keeps then."""
     x, y = tensor(DataType.BFloat16, 64, 1500, 784), tensor(DataType.BFloat16, 64, 784, 1500)
     program, layout = of_turned(x, y), Layout(y.shape, dense_strides(y.shape, order))
-    assert (walk_columns(program, {y: layout}, 132, 8) is not program) == is_dealt
+    assert (walk_columns(program, {y: layout}, machine(132, 8)) is not program) == is_dealt
 
 
 def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
-    made = str(walk_columns(of_channels(333, 64, 196), {}, 4, 8))
+    made = str(walk_columns(of_channels(333, 64, 196), {}, machine(4, 8)))
     assert "reshape(T8, new_shape=[1, 333, 196, 64])" in made
     assert "dims=[1, 2], walked=65268)" in made
     assert "pad" not in made
@@ -208,7 +212,7 @@ def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
     ids=str,
 )
 def test_other_images_are_walked_by_lines(shape: tuple[int, ...], narrow: bool) -> None:
-    made = str(walk_columns(of_channels(*shape, narrow=narrow), {}, 4, 8))
+    made = str(walk_columns(of_channels(*shape, narrow=narrow), {}, machine(4, 8)))
     assert f"new_shape=[1, {shape[0]}, {shape[2]}, {shape[1]}]" not in made
 
 
@@ -225,12 +229,12 @@ def test_clusters_have_as_many_groups_as_are_on_the_machine_or_twice_that(
     shape: tuple[int, ...], sizes: str
 ) -> None:
     x, y = (tensor(DataType.BFloat16, *shape) for _ in range(2))
-    made = str(walk_columns(gradients(x, y, 1), {}, 132, 8))
+    made = str(walk_columns(gradients(x, y, 1), {}, machine(132, 8)))
     assert f"new_shape=[{sizes}]" in made
 
 
 def test_odd_images_have_whole_tiles_each() -> None:
-    made = str(walk_columns(of_channels(57, 1152, 1517, narrow=True), {}, 132, 8))
+    made = str(walk_columns(of_channels(57, 1152, 1517, narrow=True), {}, machine(132, 8)))
     assert "pad_widths=[0, 0, 0, 43, 0, 0]" in made  # 13 tiles of 120 columns
     assert re.search(r"reshape\(T\d+, new_shape=\[\d+, \d+, 120, 1152\]\)", made)
     assert "dims=[1, 2], walked=86469)" in made
@@ -240,4 +244,4 @@ def test_rows_are_what_lies_side_by_side_where_no_element_waits_for_a_sum() -> N
     """Sums of both kinds, whichever comes first: `split_reductions` walks the rows."""
     x = halves(1335, 50257)
     sums = fusion([x], total(x, 0), total(x, 1))
-    assert walk_columns(sums, {}, 132, 8) is sums
+    assert walk_columns(sums, {}, machine(132, 8)) is sums

@@ -17,6 +17,7 @@ from tests.programs import (
     cuda_kernels,
     expand,
     like,
+    machine,
     reshape,
     total,
     unsqueeze,
@@ -42,7 +43,7 @@ def away(x: TensorView, *down: TensorView) -> Fusion:
 
 
 def test_a_block_has_the_same_row_of_each_image() -> None:
-    made = walk_images(away(tensor(DataType.Float, *SHAPE)), FEW)
+    made = walk_images(away(tensor(DataType.Float, *SHAPE)), machine(FEW))
     assert str(made) == dedent("""\
         fusion(T0: f32[i64, i20, i512]) {
           T1: f32[i64, i20, r512] = sum(T0, dims=[2])
@@ -73,7 +74,7 @@ def test_a_block_has_the_same_row_of_each_image() -> None:
 def test_there_are_parts_for_as_many_blocks_as_walk_at_once(
     images: int, rows: int, parts: int
 ) -> None:
-    made = str(walk_images(away(tensor(DataType.Float, images, rows, 512)), FEW))
+    made = str(walk_images(away(tensor(DataType.Float, images, rows, 512)), machine(FEW)))
     assert f"f32[i{parts * rows}, r{-(-images // parts)}, i512] = sum(" in made
 
 
@@ -91,7 +92,7 @@ LEFT = {
 
 @pytest.mark.parametrize("case", LEFT)
 def test_others_are_left(case: str) -> None:
-    assert walk_images(LEFT[case], FEW, H200.max_cluster) is LEFT[case]
+    assert walk_images(LEFT[case], machine(FEW, H200.max_cluster)) is LEFT[case]
 
 
 def of_groups(x: TensorView, groups: int) -> Fusion:
@@ -106,20 +107,22 @@ def of_groups(x: TensorView, groups: int) -> Fusion:
 def test_groups_of_a_row_are_walked_in_as_many_parts_as_there_are_blocks(
     multiprocessors: int, parts: int
 ) -> None:
-    made = str(walk_images(of_groups(tensor(DataType.Float, 33 * 512, 2048), 4), multiprocessors))
+    made = str(
+        walk_images(of_groups(tensor(DataType.Float, 33 * 512, 2048), 4), machine(multiprocessors))
+    )
     assert f"f32[i{parts * 4}, r{-(-33 * 512 // parts)}, i512] = sum(" in made
 
 
 def test_a_small_plane_is_left() -> None:
     program = away(X)
-    assert walk_images(program, 132) is program
+    assert walk_images(program, machine(132)) is program
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (65, 10, 500)])
 def test_each_row_is_walked_once(shape: tuple[int, ...]) -> None:
     x = torch.empty(shape)
     target = replace(H200, multiprocessors=FEW)
-    _, kernels = cuda_kernels(walk_images(away(*like(x)), FEW), x, target=target)
+    _, kernels = cuda_kernels(walk_images(away(*like(x)), machine(FEW)), x, target=target)
     kernel, *others = kernels
     assert isinstance(kernel, RowKernel)
     assert len(kernel.sums) == 2

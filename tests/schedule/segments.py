@@ -10,6 +10,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import map
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.parameters import MapParameters
@@ -45,6 +46,12 @@ def classes_of(segment: Segment, owned: int = 8, busy: int = 1) -> tuple[Iterati
     """The iteration classes of the nests of every store."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
     return classify(segment, nests, MapParameters(owned=owned, busy=busy))
+
+
+def classes(segment: Segment, parameters: MapParameters | None = None) -> str:
+    """The classes of the schedule of a map, without the head."""
+    made = str(map.schedule(segment, parameters or MapParameters()))
+    return "\n".join(line[2:] for line in made.splitlines()[1:])
 
 
 def points(axes: Sequence[IterDomain]) -> Iterator[dict[IterDomain, int]]:

@@ -6,8 +6,8 @@ from math import prod
 
 import pytest
 
-from tests.programs import cat, chain, doubled, flip, pad, permute, piece
-from tests.schedule.segments import floats, halves, integers, segment_of
+from tests.programs import cat, chain, doubled, flip, pad, permute, piece, rolled
+from tests.schedule.segments import classes, floats, halves, integers, segment_of
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
@@ -19,12 +19,6 @@ from thunder_fuser.schedule.parameters import NEVER, MapParameters
 from thunder_fuser.segment.segment import Segment
 
 
-def classes(segment: Segment, parameters: MapParameters | None = None) -> str:
-    """The schedule's classes, without the head."""
-    made = str(map.schedule(segment, parameters or MapParameters()))
-    return "\n".join(line[2:] for line in made.splitlines()[1:])
-
-
 def is_flat(segment: Segment, parameters: MapParameters | None = None) -> bool:
     """True where one axis has all vectors of the store."""
     first = map.schedule(segment, parameters or MapParameters()).classes[0]
@@ -34,11 +28,6 @@ def is_flat(segment: Segment, parameters: MapParameters | None = None) -> bool:
 
 def of(x: TensorView, made: TensorView, lies: Layout | None = None) -> Segment:
     return segment_of([x], made, lies={x: lies} if lies else None)
-
-
-def rolled(x: TensorView, count: int, dim: int) -> TensorView:
-    kept = x.shape[dim] - count
-    return cat(piece(x, dim, kept, x.shape[dim]), piece(x, dim, 0, kept), dim=dim)
 
 
 def test_a_padded_plane_is_walked_in_vectors_of_sixteen_bytes() -> None:

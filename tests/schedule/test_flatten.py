@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.programs import cat, chain, expand, flip, piece, reshape, unsqueeze
-from tests.schedule.segments import floats, halves, integers, segment_of
+from tests.schedule.segments import classes, floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -19,12 +19,6 @@ ROWS = 64
 SMALL = MapParameters(
     busy=NEVER
 )  # too small for flat stores, which are told in a file of their own
-
-
-def classes(segment: Segment, parameters: MapParameters | None = None) -> str:
-    """The schedule's classes, without the head."""
-    made = str(map.schedule(segment, parameters or MapParameters()))
-    return "\n".join(line[2:] for line in made.splitlines()[1:])
 
 
 def biased(x: TensorView, lies: Layout | None = None) -> Segment:

@@ -34,10 +34,8 @@ def walked(shape: tuple[int, ...], dtype: torch.dtype, is_turned: bool = False) 
     y = torch.empty((images, places, rows) if is_turned else shape, dtype=dtype)
     given = like(x, y)
     bound = bind(of_turned(*given) if is_turned else gradients(*given, 1), (x, y))
-    dealt = walk_columns.walk_columns(
-        bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster
-    )
-    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
+    dealt = walk_columns.walk_columns(bound.fusion, bound.layouts, H200)
+    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200, strict=False).segments
     return kept_columns.schedule_turned(first, H200)
 
 

@@ -3,27 +3,18 @@ whole vectors but for the ends of rows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from tests.devices import ORDERS, here
+from tests.devices import ORDERS
 from tests.kernel.interpreted import walk
-from tests.programs import chain, check, fusion, like, permute
+from tests.programs import chain, check, fusion, like, swapped
 from tests.schedule.segments import floats, halves, segment_of
-from thunder_fuser import pipeline
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.lower import lower
-from thunder_fuser.runtime.targets import target_for
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.segment.segment import Segment
-
-
-def swapped(x: TensorView) -> TensorView:
-    return permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
 
 
 def shape_of(segment: Segment, busy: int = 1) -> str:
@@ -60,13 +51,6 @@ def test_every_element_is_stored_once(extents: tuple[int, ...]) -> None:
     assert [set(times.values()) for times in found.written.values()] == [{1}, {1}]
 
 
-@pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that a few blocks keep busy."""
-    small = replace(target_for(here()), multiprocessors=1)
-    monkeypatch.setattr(pipeline, "target_for", lambda device: small)
-
-
 @pytest.mark.sanitizer
 @pytest.mark.parametrize(
     ("extents", "dtype"),
@@ -78,7 +62,7 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=str,
 )
-@pytest.mark.usefixtures("device", "busy")
+@pytest.mark.usefixtures("device", "one_multiprocessor")
 def test_values_beside_what_is_not_turned(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """As in the gradient of x.t() + y. Rows of a square that its neighbour has are stored once."""
     x, y = (torch.randn(extents).to(dtype) for _ in range(2))

@@ -6,14 +6,13 @@ from itertools import product
 
 import pytest
 
-from tests.programs import chain, expand, patches, permute, unsqueeze
+from tests.programs import chain, expand, patches, permute, swapped, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout, offset_of
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import axis
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import MapParameters
@@ -21,10 +20,6 @@ from thunder_fuser.schedule.slabs import pitch
 from thunder_fuser.schedule.vectorize import VectorClass
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import WARP
-
-
-def swapped(x: TensorView) -> TensorView:
-    return permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
 
 
 def class_of(segment: Segment, busy: int = 1) -> VectorClass:

@@ -147,7 +147,7 @@ def _edge_pairs(fusion: Fusion) -> Iterator[Seed]:
         expr = consumer.definition
         if expr is None:
             continue
-        cat_dim = expr.attr("dim") if expr.op.family is Family.CAT else None
+        cat_dim = expr.dim if expr.op.family is Family.CAT else None
         reason = Reason(f"producer and consumer axis of {expr.op.name}")
         for producer, axis_map in operand_maps(expr):
             for axis, position in zip(producer.logical, axis_map, strict=True):

@@ -15,10 +15,17 @@ from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.target import BANK, BANKS, LINE, MAX_THREADS, SHARED_UNASKED, WARP
+from thunder_fuser.target import (
+    BANK,
+    BANKS,
+    LINE,
+    MAX_THREADS,
+    SHARED_OF_SYSTEM,
+    SHARED_UNASKED,
+    WARP,
+    Target,
+)
 
-RESIDENT = 2048  # threads of a multiprocessor
-RESERVED = 1024  # bytes of shared memory that the system takes for each block
 KNOWN = 32  # bytes of a place that threads at rows know, for who does not know how many
 BESIDE = 384  # bytes for mailboxes, and between arrays
 LEAST_BYTES = 16 * 1024  # of an image, of all planes
@@ -75,9 +82,9 @@ class ImagePlanes:
         turned = [places * pitch(self.rows, size) * size for size in self.turned]
         return sum(ceil_div(held, LINE) * LINE for held in (*straight, *turned))
 
-    def slots(self, shared_bytes: int) -> ImageSlots | None:
-        """None where images are no whole accesses, or too large for a block that may have so many
-        bytes: for two of a multiprocessor, or one that has sums beside. None too where registers
+    def slots(self, target: Target) -> ImageSlots | None:
+        """None where images are no whole accesses, or too large for the shared memory of a
+        block: for two of a multiprocessor, or one that has sums beside. None too where registers
         are as good: for wide vectors, and for small images."""
         if any(self.elements * size % MAX_ALIGNMENT for size in self.itemsizes):
             return None
@@ -85,9 +92,9 @@ class ImagePlanes:
             return None
         if self.beside:
             is_narrow = self.lanes * min((*self.itemsizes, *self.turned)) <= NARROW
-            return self._walking(shared_bytes) if is_narrow else None
+            return self._walking(target) if is_narrow else None
         is_large = self.elements * sum((*self.itemsizes, *self.turned)) >= LEAST_BYTES
-        return self._alone(shared_bytes) if self.lanes == 1 and is_large else None
+        return self._alone(target) if self.lanes == 1 and is_large else None
 
     def _turns_well(self) -> bool:
         """True where rows are whole accesses, and elements of a place that lie a row apart are in
@@ -97,7 +104,7 @@ class ImagePlanes:
         steps = [self.vectors * size for size in self.itemsizes]
         return all(step % BANK or gcd(step // BANK, BANKS) <= CONFLICT for step in steps)
 
-    def _alone(self, shared_bytes: int) -> ImageSlots | None:
+    def _alone(self, target: Target) -> ImageSlots | None:
         """Of blocks that have an image each, and threads for each of its planes if it is large, or
         for its rows."""
         planes = 1 if self.image_bytes < SMALL_BYTES else len((*self.itemsizes, *self.turned))
@@ -105,16 +112,16 @@ class ImagePlanes:
         if self.turns_out:
             threads = self._threads_at_rows()
         down = self.down(threads)
-        blocks = min(self._fitting(1, threads, shared_bytes), RESIDENT // threads)
+        blocks = self._fitting(1, threads, target)
         if down < 2 or blocks < LEAST:
             return None
         return ImageSlots(1, threads if self.turns_out else down * self.vectors, blocks)
 
-    def _walking(self, shared_bytes: int) -> ImageSlots | None:
+    def _walking(self, target: Target) -> ImageSlots | None:
         """Of blocks that have one image after another, whose rows some threads share."""
         threads = self._threads_at_rows()
         for slots in (2, 1):
-            fit = min(self._fitting(slots, threads, shared_bytes), RESIDENT // threads)
+            fit = self._fitting(slots, threads, target)
             if fit and self.down(threads) > 1:
                 return ImageSlots(slots, threads, fit)
         return None
@@ -131,7 +138,7 @@ class ImagePlanes:
         held = max((MAX_ALIGNMENT // size for size in self.turned), default=2)
         return min(threads // self.vectors, self.rows // held)
 
-    def _fitting(self, slots: int, threads: int, shared_bytes: int) -> int:
+    def _fitting(self, slots: int, threads: int, target: Target) -> int:
         """Blocks that there is room for on a multiprocessor."""
         places = self.vectors * self.lanes
         padding = self.vectors if self.lanes > 1 and self.vectors < WARP else 0
@@ -141,8 +148,9 @@ class ImagePlanes:
         static = parts + met + known + self.of_row * self.rows + BESIDE
         if static > SHARED_UNASKED:
             return 0
-        asked = slots * self.image_bytes + static + RESERVED
-        return (shared_bytes + RESERVED) // asked
+        asked = slots * self.image_bytes + static + SHARED_OF_SYSTEM
+        fit = (target.shared_bytes + SHARED_OF_SYSTEM) // asked
+        return min(fit, target.threads_per_multiprocessor // threads)
 
 
 def pitch(rows: int, itemsize: int) -> int:

@@ -105,10 +105,7 @@ def term_at(
 
 def gathered_dim(consumer: TensorView) -> int:
     """The dim of the first operand whose index the second one holds."""
-    assert consumer.definition is not None
-    dim = consumer.definition.attr("dim")
-    assert isinstance(dim, int)
-    return dim
+    return consumer.expr.dim
 
 
 def _window_starts(consumer: TensorView) -> tuple[int, tuple[int, ...]] | None:
@@ -117,9 +114,7 @@ def _window_starts(consumer: TensorView) -> tuple[int, tuple[int, ...]] | None:
     assert expr is not None
     if expr.op.family is not Family.CAT:
         return None
-    dim = expr.attr("dim")
-    assert isinstance(dim, int)
-    return dim, tuple(_int(s) for s in cat_starts(expr.tensors, dim))
+    return expr.dim, tuple(_int(s) for s in cat_starts(expr.tensors, expr.dim))
 
 
 def to_root(

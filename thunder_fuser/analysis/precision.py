@@ -7,9 +7,8 @@ from math import prod
 
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, topological
-from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import Family, OpDef
 
 MANY_TERMS = 64  # of a sum, from which on an eighth is left of errors to both sides
@@ -88,10 +87,10 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
-    term = _as_made(term)
+    term = behind_turns(term)
     if term.dtype is not DataType.Float or not summed.is_of("sum") or term.definition is None:
         return ()
-    if _largest_below(term, _as_made) is not None:
+    if _largest_below(term, behind_turns) is not None:
         return term.definition.tensors
     match term.definition:
         case Expr(OpDef(name="mul"), (TensorView() as left, TensorView() as right)):
@@ -153,6 +152,13 @@ def behind_views(tv: TensorView) -> TensorView:
     return tv
 
 
+def behind_turns(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a permutation: columns that are reduced as rows are one."""
+    while tv.is_of("permute"):
+        (tv,) = tv.producers
+    return tv
+
+
 def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """What is divided, and by what a row has one of, in terms of a long sum of several rows; empty
     for others."""
@@ -172,14 +178,7 @@ def is_from_one(tv: TensorView) -> bool:
     """True for softmax's denominator, one of whose terms is 1; without numbers it may be 0."""
     if not tv.is_of("sum") or tv.definition is None:
         return False
-    return _largest_below(_as_made(tv.definition.tensors[0]), _as_made) is not None
-
-
-def _as_made(tv: TensorView) -> TensorView:
-    """The tensor of which `tv` is a permutation: columns that are reduced as rows are one."""
-    while tv.is_of("permute"):
-        (tv,) = tv.producers
-    return tv
+    return _largest_below(behind_turns(tv.definition.tensors[0]), behind_turns) is not None
 
 
 def distance_from_max(tv: TensorView) -> TensorView | None:
@@ -188,14 +187,21 @@ def distance_from_max(tv: TensorView) -> TensorView | None:
     return _largest_below(tv, lambda x: x)
 
 
+def maximum_below(tv: TensorView) -> TensorView | None:
+    """The same of such a distance itself, of which no exponential is asked for."""
+    return _subtracted(tv, lambda x: x)
+
+
 def _largest_below(tv: TensorView, same: Callable[[TensorView], TensorView]) -> TensorView | None:
     """The same, where x and what m is the largest of are the `same` tensor of both."""
     match tv.definition:
-        case Expr(OpDef(name="exp"), (TensorView(definition=Expr() as below),)):
-            pass
-        case _:
-            return None
-    match below:
+        case Expr(OpDef(name="exp"), (TensorView() as below,)):
+            return _subtracted(below, same)
+    return None
+
+
+def _subtracted(tv: TensorView, same: Callable[[TensorView], TensorView]) -> TensorView | None:
+    match tv.definition:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
             return _max_of(top, x, same)
     return None
@@ -209,12 +215,8 @@ def in_sight(tv: TensorView) -> TensorView:
             (TensorView(definition=Expr(OpDef(name="eq"), (raised, zero))), nothing, below),
         ) if isinstance(raised, TensorView) and isinstance(below, TensorView):
             is_own = raised.is_of("exp") and raised.expr.inputs == (below,)
-            return below if is_own and _is_zero(zero) and _is_zero(nothing) else tv
+            return below if is_own and is_zero(zero) and is_zero(nothing) else tv
     return tv
-
-
-def _is_zero(value: Value) -> bool:
-    return not isinstance(value, TensorView) and sc.is_constant(value, 0)
 
 
 def is_guarded(tv: TensorView) -> bool:

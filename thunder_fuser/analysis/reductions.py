@@ -25,6 +25,7 @@ PACKED = "packed"  # the attribute of a reduction down packs of rows, behind the
 CHAINED = "chained"  # the attribute of a scan of rows that are too few: blocks share each, as they
 # do a column
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
+COUNTED = 1 << 31  # truths, of fewer of which a word holds the number
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
 
@@ -122,11 +123,11 @@ def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
 
 
 def is_count(tv: TensorView) -> bool:
-    """True for a count of truths, of up to 2^31 elements: a word holds what it comes to."""
+    """True for a count of truths, of which a word holds what it comes to."""
     if tv.dtype is not DataType.Int or tv.definition is None or tv.definition.op.name != "sum":
         return False
     (terms,) = tv.definition.tensors
-    few, made = prod(terms.shape) < 1 << 31, terms.definition
+    few, made = prod(terms.shape) < COUNTED, terms.definition
     while few and made is not None and made.op.name in ("cast", "slice", "reshape"):
         (terms,) = made.tensors
         made = terms.definition
@@ -177,9 +178,7 @@ def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
 
 def scanned_dim(tv: TensorView) -> int:
     """The dim along which a scan runs."""
-    dim = tv.expr.attr("dim")
-    assert isinstance(dim, int)
-    return dim
+    return tv.expr.dim
 
 
 def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:

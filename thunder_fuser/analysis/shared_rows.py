@@ -16,6 +16,7 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
+from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.reductions import (
     MIN_SHARED,
     column_shape,
@@ -30,7 +31,7 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.target import LARGE_CLUSTER, PORTABLE_CLUSTER, REGISTER_BYTES
+from thunder_fuser.target import LARGE_CLUSTER, PORTABLE_CLUSTER, REGISTER_BYTES, Target
 
 CLUSTERED_BYTES = 128 * 1024  # of a row that is walked again, in each block of a cluster; as much
 # of another tensor's is in registers
@@ -41,13 +42,13 @@ STRETCH_BYTES = 64  # of a scattered row, below which what a block reads and wri
 Test: TypeAlias = Callable[[TensorView], bool]
 
 
-def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Test:
-    """True for reductions of `fusion` over such rows, and over scattered ones that are not held. Up
-    to `max_cluster` blocks can hold one."""
+def shared_rows(fusion: Fusion, target: Target) -> Test:
+    """True for reductions of `fusion` over such rows, and over scattered ones that no cluster
+    holds."""
     summed = {column_shape(tv) for tv in fusion.tensors if is_long(tv) and not is_scan(tv)}
 
     def is_held(plane: tuple[int, int]) -> bool:
-        blocks = _most_blocks(plane[0], multiprocessors, max_cluster)
+        blocks = _most_blocks(plane[0], target)
         return blocks > 1 and plane not in summed and _fits(fusion, plane, blocks * CLUSTERED_BYTES)
 
     stored = stored_planes(fusion, row_shape)
@@ -60,16 +61,23 @@ def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> T
             return True
         plane = row_shape(tv)
         is_beyond = plane in too_long and not is_scan(tv)
-        could_be = is_beyond or is_scattered(tv) or is_few_and_long(tv, multiprocessors)
+        could_be = is_beyond or is_scattered(tv) or is_few_and_long(tv, target.multiprocessors)
         return could_be and plane not in whole
 
     return is_shared
 
 
-def _most_blocks(rows: int, multiprocessors: int, max_cluster: int) -> int:
+def read_twice(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Test:
+    """True for reductions of `fusion` of which a second pass would read the terms from memory: of
+    rows that blocks share, and of columns that neither a block nor a cluster keeps."""
+    is_kept = kept_columns(fusion, max_cluster)
+    return lambda tv: is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
+
+
+def _most_blocks(rows: int, target: Target) -> int:
     """Of a cluster that has one of so many rows."""
-    are_many = rows * LARGE_CLUSTER >= MIN_TURNS * multiprocessors
-    return max_cluster if are_many else min(max_cluster, PORTABLE_CLUSTER)
+    are_many = rows * LARGE_CLUSTER >= MIN_TURNS * target.multiprocessors
+    return target.max_cluster if are_many else min(target.max_cluster, PORTABLE_CLUSTER)
 
 
 def _fits(fusion: Fusion, plane: tuple[int, int], limit: int) -> bool:

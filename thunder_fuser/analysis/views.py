@@ -9,7 +9,7 @@ is `offset + sum(stride * axis)` over whole axes with strides that are not negat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -125,6 +125,13 @@ def view_of(tv: TensorView, chain: Chain, layout: Layout) -> View | None:
     filled = _fill_units(tv.shape, [strides[a] for a in tv.logical])
     first = 0 if 0 in tv.shape else offset.constant  # a flip of nothing would begin at -1
     return View(chain.root, tv.shape, filled, first)
+
+
+def storage_of(tv: TensorView, views: Mapping[TensorView, View]) -> TensorView:
+    """The tensor whose storage `tv` lies in."""
+    while tv in views:
+        tv = views[tv].root
+    return tv
 
 
 def _fill_units(shape: tuple[int, ...], strides: list[int]) -> tuple[int, ...]:

@@ -79,12 +79,8 @@ def runs_text(
     is_reversed, size = kernel.is_reversed, kernel.run * kernel.row_width
     first = f"at_first - k * {size} - {size - width}" if is_reversed else f"at_first + k * {size}"
     own = f"({run - 1} - j) * {lanes} + lane" if is_reversed else f"j * {lanes} + lane"
-    before, each_row, after, behind = (
-        [f"const int at = {first};"],
-        [*begun],
-        list[str](),
-        list[str](),
-    )
+    before, each_row = [f"const int at = {first};"], [*begun]
+    after, behind = list[str](), list[str]()
     named = {stretch.access.name: stretch for stretch in stretches}
     for name, stretch in named.items():
         kind = CUDA_TYPES[stretch.access.dtype]
@@ -115,7 +111,7 @@ def _copied(stretch: Stretch, kernel: ColumnKernel) -> list[str]:
     access, lanes, total = stretch.access, stretch.lanes, kernel.axes.size
     whole = total // lanes * lanes
     test = f"k * {lanes} < lag{lanes} + size && at + {lanes} <= {number(whole)}"
-    move = f"tf::copy_async<16>({_vectors(stretch)}, k, {access.pointer} + at);"
+    move = f"tf::copy_async<{MAX_ALIGNMENT}>({_vectors(stretch)}, k, {access.pointer} + at);"
     lines = _over_vectors(stretch, kernel, test, move)
     if total == whole:
         return lines
@@ -133,7 +129,7 @@ def _emptied(stretch: Stretch, kernel: ColumnKernel) -> list[str]:
     access, lanes = stretch.access, stretch.lanes
     lag, last = f"lag{lanes}", lanes - 1
     test = f"k * {lanes} >= {lag} && k * {lanes} + {lanes} <= {lag} + size"
-    move = f"tf::store<16>({access.pointer} + at, {_vectors(stretch)}[k]);"
+    move = f"tf::store<{MAX_ALIGNMENT}>({access.pointer} + at, {_vectors(stretch)}[k]);"
     lines = _over_vectors(stretch, kernel, test, move)
     if lanes == 1:
         return lines

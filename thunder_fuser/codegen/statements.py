@@ -16,7 +16,7 @@ from thunder_fuser.analysis.exclusive import Windows, cover, exclude
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
+from thunder_fuser.codegen.values import CHECKS, expression, lane_index, operand, place_in_square
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel, Scope
@@ -30,12 +30,12 @@ from thunder_fuser.kernel.statements import (
     WriteElement,
     WriteSquare,
     WriteVector,
+    checked_by_lane,
 )
 
 WHOLE = "is_whole"  # of the loads of a row, that memory has all of their vectors
 NOT_KNOWN = "tf::No{}"
 LEFT = "left"  # lanes before the end of a row
-CHECKS = "checks"  # of indices of the lanes of a vector
 INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
 
@@ -264,19 +264,13 @@ def lane_lines(
 ) -> list[str]:
     """The statements, once for each of several lanes, and then the stores of what they filled."""
     vectors = {a.name: vector_type(a) for a in stores}  # replicas share one
-    lines = [statement_text(s, names) for s in statements]
-    if lanes > 1:
-        lines = _checked_together(each("lane", lanes, lines))
+    told = checked_by_lane(statements) if lanes > 1 else tuple(statements)
+    lines = [statement_text(s, names) for s in told]
+    lines = each("lane", lanes, lines) if lanes > 1 else lines
+    if told != tuple(statements):
+        lines = [f"tf::LaneChecks {CHECKS};", *lines, f"{CHECKS}.end();"]
     declared = [f"{kind} {name};" for name, kind in vectors.items()]
     return [*declared, *lines, *(store_text(a, names) for a in stores)]
-
-
-def _checked_together(lines: Sequence[str]) -> list[str]:
-    """A loop over lanes whose indices are checked, if any are, and fail behind it."""
-    found = [line.replace("tf::in_range(", f"{CHECKS}.in_range(") for line in lines]
-    if found == lines:
-        return found
-    return [f"tf::LaneChecks {CHECKS};", *found, f"{CHECKS}.end();"]
 
 
 def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) -> str:

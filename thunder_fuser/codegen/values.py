@@ -38,6 +38,7 @@ from thunder_fuser.schedule.tiles import Tile
 
 FormText = Callable[[Form], str]
 WindowText = Callable[[Sequence[Window]], str]
+CHECKS = "checks"  # of the indices of all lanes of a vector
 
 
 def expression(value: Expression, dtype: DataType, form: FormText, test: WindowText) -> str:
@@ -50,9 +51,9 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
 def _expression(value: Expression, dtype: DataType, form: FormText, test: WindowText) -> str:
     kind = COMPUTE_TYPES[dtype]
     match value:
-        case Compute(op, args, stored, accuracy):
-            template = _template(op, args, kind, accuracy)
-            names = {"t": kind, "s": CUDA_TYPES[stored]}
+        case Compute(op, args, stored, accuracy, by_lane):
+            template = op.by_lane if by_lane else _template(op, args, kind, accuracy)
+            names = {"t": kind, "s": CUDA_TYPES[stored], "checks": CHECKS}
             return template.format(*map(operand, args), **names)
         case Convert(arg):
             return f"tf::convert<{kind}>({operand(arg)})"

@@ -10,12 +10,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from thunder.core.devices import to_torch_device
 from thunder.core.proxies import NumberProxy
 
 from thunder_fuser.analysis.picked_rows import refusal
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.ops.dtype_sets import INTEGERS, REAL_NUMBERS
-from thunder_fuser.target import HOPPER_SHARED_BYTES
+from thunder_fuser.runtime.targets import target_for
 
 
 def pick_refusal(a: Any, index: Any, value: Any, dim: int) -> str | None:
@@ -31,8 +32,8 @@ def pick_refusal(a: Any, index: Any, value: Any, dim: int) -> str | None:
         return f"each element has an index along dim {dim} of {a.ndim}, not along the last one"
     if any(n != m for k, (n, m) in enumerate(zip(a.shape, index.shape, strict=True)) if k != dim):
         return "it writes a part of the rows only"
-    sizes = index.shape[dim], a.shape[dim]
-    return refusal(*sizes, dtype, HOPPER_SHARED_BYTES)
+    room = target_for(to_torch_device(a.device)).shared_bytes
+    return refusal(index.shape[dim], a.shape[dim], dtype, room)
 
 
 def pick_sum(ops: Any, a: Any, index: Any, value: Any, dim: int, is_whole: bool) -> Any:

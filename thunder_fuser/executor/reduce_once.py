@@ -26,14 +26,13 @@ from thunder.core.proxies import Proxy, TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol, BoundSymbolTag
 from thunder.core.trace import TraceCtx, tracectx
 
+from thunder_fuser.analysis.reductions import COUNTED
 from thunder_fuser.executor.claims import is_backward, prim_name, why_not
 from thunder_fuser.executor.cse import RANDOM_PRIMS
 from thunder_fuser.executor.early_sums import SHRINKS, shrinks
 from thunder_fuser.executor.extrema import EXTREMA, are_floats_compared, is_exact
 from thunder_fuser.executor.reductions import is_read_again, is_reduction
 from thunder_fuser.executor.storage import Storages, is_write, leaves, rebuilt, tensors
-
-END = 1 << 31  # fewer elements are counted in a word
 
 
 def reduce_once(trace: TraceCtx) -> TraceCtx:
@@ -113,7 +112,7 @@ class _Forward:
         is_whole = prim_name(leaf) == "SUM" and leaf.output.dtype is dtypes.int64
         if made is None or not (is_cast and is_whole):
             return False
-        return made.args[0].dtype is dtypes.bool8 and prod(_extents(leaf)) < END
+        return made.args[0].dtype is dtypes.bool8 and prod(_extents(leaf)) < COUNTED
 
     def _path(self, leaf: BoundSymbol) -> list[BoundSymbol]:
         """What the backward computes of the forward's values to reduce them, in order."""

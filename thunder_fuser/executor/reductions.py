@@ -14,12 +14,14 @@ from thunder.core.proxies import NumberProxy
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION
+from thunder_fuser.analysis.shared_rows import CLUSTERED_BYTES
+from thunder_fuser.target import LARGE_CLUSTER
 
 MAX_ROW = 24  # elements of a row of which a second kernel rather computes anew what a first one
 # would store: of 9 in 16 bits two floats are as much as half of the row
 LONG_COLUMN = 256  # terms of a column, of which a kernel that keeps them is slower than one that
 # reads them with no sums to wait for: 82 -> 68 us of 512, 77 -> 69 of 256
-LONG_ROW = 1 << 20  # terms of a row: a cluster keeps one of fewer
+LONG_ROW = LARGE_CLUSTER * CLUSTERED_BYTES // 2  # terms of a row: a cluster keeps fewer of 16 bits
 
 _PRIMS = frozenset(
     getattr(PrimIDs, name) for name in ("SUM", "PROD", "AMAX", "AMIN", "STD", "VAR", "VAR_MEAN")

@@ -33,7 +33,7 @@ from thunder_fuser.frontend.segments import segment_definitions
 from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.frontend.text import print_definition
 from thunder_fuser.frontend.validate import validate
-from thunder_fuser.options import Options
+from thunder_fuser.options import Options, current
 from thunder_fuser.runtime.origin import Origin
 from thunder_fuser.runtime.profile import Profile
 
@@ -206,7 +206,7 @@ class FusionDefinition(DefinitionCalls):
         arguments = check_arguments(leaf.definition.specs, inputs)
         device = resolve_device(leaf, arguments, None)
         complete = [*arguments, *draw(leaf.definition.draws, device)]
-        groups = partition(leaf.fusion, complete, device)
+        groups = partition(leaf.fusion, complete, current(), device)
         return Segmented(leaf, segment_definitions(leaf, groups, self._cache))
 
     def simulate(self, inputs: Sequence[object]) -> list[torch.Tensor]:

@@ -134,7 +134,7 @@ def _describe(value: object) -> object:
 def _least_gathered(fusion: Fusion) -> int:
     """A limit below which every integer is an index of all the axes that are gathered from."""
     gathers = (e for e in fusion.exprs if e.op.family is Family.GATHER)
-    extents = [e.tensors[0].extents[dim] for e in gathers if isinstance(dim := e.attr("dim"), int)]
+    extents = [e.tensors[0].extents[e.dim] for e in gathers]
     known = [size for extent in extents if (size := static_int(extent)) is not None]
     return max(min([TensorLike.limit, *known]), 1)
 

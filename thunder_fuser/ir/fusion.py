@@ -77,3 +77,12 @@ def topological(
             else:
                 done.add(stack.pop())
                 yield tv
+
+
+def following(made: Iterable[TensorView], tensors: Iterable[TensorView]) -> set[TensorView]:
+    """What is `made`, and which of `tensors`, producers first, are computed of it."""
+    found = set(made)
+    for tv in tensors:
+        if not found.isdisjoint(tv.producers):
+            found.add(tv)
+    return found

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, TensorDomain
-from thunder_fuser.ir.scalar import Number, Scalar
+from thunder_fuser.ir.scalar import Number, Scalar, is_constant
 from thunder_fuser.ops import Family, OpDef
 
 Attr: TypeAlias = "DataType | Number | Scalar | tuple[Attr, ...]"
@@ -88,6 +88,13 @@ class Expr:
     def attr(self, name: str) -> Attr:
         return dict(self.attrs)[name]
 
+    @property
+    def dim(self) -> int:
+        """The attribute `dim`, which is one."""
+        found = self.attr("dim")
+        assert isinstance(found, int)
+        return found
+
     def dims(self, name: str = "dims") -> tuple[int, ...]:
         """The attribute of that name, which lists dims."""
         found = self.attr(name)
@@ -98,3 +105,10 @@ class Expr:
     def tensors(self) -> tuple[TensorView, ...]:
         """The tensor inputs, in order."""
         return tuple(v for v in self.inputs if isinstance(v, TensorView))
+
+
+def is_zero(value: Value) -> bool:
+    """True for the number 0 and for what is filled with it."""
+    if not isinstance(value, TensorView):
+        return is_constant(value, 0)
+    return value.family is Family.FULL and is_zero(value.expr.inputs[0])

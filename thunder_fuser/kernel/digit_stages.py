@@ -68,8 +68,8 @@ class DigitKernel:
         return f"{self.name}<{constants}>({arguments})"
 
 
-def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
-    """The kernel of a stage, which rounds nothing."""
+def lower_digits(planned: DigitSchedule, strict: bool) -> DigitKernel:
+    """The kernel of a stage. `strict` keeps every rounding of what its index is computed of."""
     segment, threads = planned.segment, planned.threads
     names = name_values(segment)
     results = {s.value.expr.op.name: names.tensors[s.target] for s in segment.stores}
@@ -79,12 +79,12 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
     match planned:
         case CountSchedule(_, digit, count):
             name, blocks, constants = "count_digits", digit.counted, _constants(digit, threads)
-            index = index_of(segment, names, digit.keys)
+            index = index_of(segment, names, digit.keys, strict)
             arguments = (INDEX, digit.keys.shape[0], count, results["digit_counts"])
         case PutSchedule(_, digit, counts, places):
             name, blocks = "put_digits", digit.blocks
             constants = *_constants(digit, threads), CHUNKS
-            index = index_of(segment, names, digit.keys)
+            index = index_of(segment, names, digit.keys, strict)
             made = _made(results, *ORDERS), _made(results, KEYS)
             arguments = (
                 INDEX,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from thunder_fuser.analysis.access import Demand, Element, demand
 from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.digit_stages import lower_digits
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
@@ -20,6 +18,7 @@ from thunder_fuser.kernel.group_ir import (
     Whole,
 )
 from thunder_fuser.kernel.integers import integers_at
+from thunder_fuser.kernel.known_sums import behind_sums, needs_behind
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.shifted import RowAccesses
@@ -56,19 +55,21 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         batch=BATCH,
         ahead=1 if held is not None else _ahead(planned, loop),
         batch_held=0 if held is None else held.batch,
-        stretch=_stretch(planned, names),
+        stretch=_stretch(planned, names, strict),
         loop=loop,
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
         sums=tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
-        final=_final(planned, names, strict),
-        beside=None if planned.ends is None else lower_digits(planned.ends),
+        final=behind_sums(
+            _writer(planned, names, strict), planned.axes, planned.sums, planned.stores
+        ),
+        beside=None if planned.ends is None else lower_digits(planned.ends, strict),
     )
 
 
 def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> Scope:
     """What a term of each sum adds to it. The vectors of a batch of terms are an array."""
     writer = _writer(planned, names, strict, suffix=lambda tv, offset: "[k]")
-    needs = _needs(planned, terms)
+    needs = needs_behind(planned.segment, planned.axes, planned.sums, terms)
     ordered = (place for _, index in terms for place in loads_in(index))
     before = writer.locate(filter(planned.axes.is_uniform, (*ordered, *needs.places)))
     writer.request(needs)
@@ -119,23 +120,6 @@ def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
     return GroupSum(names.tensors[tv], dtype.compute_type, op, rounding(dtype, strict))
 
 
-def _final(planned: GroupSchedule, names: Names, strict: bool) -> Scope:
-    """What follows from the sums of a row."""
-    writer = _writer(planned, names, strict)
-    for tv, index in planned.sums:
-        name = f"{names.tensors[tv]}_row[{writer.accesses.lane_index}]"
-        writer.known[tv, index] = Variable(name, tv.dtype.compute_type)
-    results = [(s.value, i) for s, i in planned.stores]
-    needs = _needs(planned, [r for r in results if r not in writer.known])
-    before = writer.locate(filter(planned.axes.is_uniform, needs.places))
-    writer.request(needs)
-    loads = writer.accesses.group_loads()
-    writer.begin()
-    writer.evaluate(needs)
-    writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.stores))
-    return Scope(loads, (*writer.statements, *writes), vectors, before)
-
-
 def _writer(
     planned: GroupSchedule,
     names: Names,
@@ -151,23 +135,17 @@ def _writer(
     return ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
 
 
-def _needs(planned: GroupSchedule, results: Sequence[Element]) -> Demand:
-    """What `results` need down to memory, the sums and the indices that lanes share."""
-    sums = frozenset(tv for tv, _ in planned.sums)
-    return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)
-
-
-def _stretch(planned: GroupSchedule, names: Names) -> Stretch:
+def _stretch(planned: GroupSchedule, names: Names, strict: bool) -> Stretch:
     """Where a row's terms lie, from the ends of its group and of the one before, or from the keys
     of a piece."""
     segment, asked = planned.segment, planned.stretch
     match asked:
         case Ends(ends, group, skip):
-            before, (begin, end) = integers_at(segment, names, ends, [shift(group, -1), group])
+            places = [shift(group, -1), group]
+            before, (begin, end) = integers_at(segment, names, ends, places, strict)
             return Between(before, begin, end, group, skip, is_ordering(ends))
         case Piece(keys, number, skip, size):
             start = scale(number, size)
-            before, (first, last) = integers_at(
-                segment, names, keys, [start, shift(start, size - 1)]
-            )
+            places = [start, shift(start, size - 1)]
+            before, (first, last) = integers_at(segment, names, keys, places, strict)
             return Whole(before, first, last, number, skip, size)

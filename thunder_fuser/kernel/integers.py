@@ -53,19 +53,20 @@ class Index:
         return f"  index of place{''.join(steps)}"
 
 
-def index_of(segment: Segment, names: Names, tv: TensorView) -> Index:
-    """The elements of a vector that is in memory, or computed of what is element by element."""
+def index_of(segment: Segment, names: Names, tv: TensorView, strict: bool) -> Index:
+    """The elements of a vector that is in memory, or computed of what is element by element.
+    `strict` keeps every rounding of the trace."""
     place = axis(tv.shape[0])
-    before, (value,) = integers_at(segment, names, tv, [atom(place)])
+    before, (value,) = integers_at(segment, names, tv, [atom(place)], strict)
     return Index(place, before, value)
 
 
 def integers_at(
-    segment: Segment, names: Names, tv: TensorView, places: Sequence[Form]
+    segment: Segment, names: Names, tv: TensorView, places: Sequence[Form], strict: bool
 ) -> tuple[tuple[LaneStatement, ...], list[Operand]]:
     """The elements of a vector of integers at `places`."""
     accesses = Accesses(segment.layouts, None, names.tensors, streams=False)
-    writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict=False)
+    writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
     found: list[Operand] = []
     for place in places:
         needs = demand([(tv, (place,))], segment.leaves)

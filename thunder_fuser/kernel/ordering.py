@@ -46,8 +46,9 @@ class OrderKernel:
         )
 
 
-def lower_order(planned: OrderSchedule, strict: bool = False) -> OrderKernel:
-    """The kernel of an order schedule, which rounds nothing."""
+def lower_order(planned: OrderSchedule, strict: bool) -> OrderKernel:
+    """The kernel of an order schedule. `strict` keeps every rounding of what its index is computed
+    of."""
     segment = planned.segment
     names = name_values(segment)
     results = {}
@@ -56,7 +57,7 @@ def lower_order(planned: OrderSchedule, strict: bool = False) -> OrderKernel:
     return OrderKernel(
         pointers=pointers_of(segment, names),
         scalars=scalars_of(names),
-        index=index_of(segment, names, planned.index),
+        index=index_of(segment, names, planned.index, strict),
         terms=planned.terms,
         count=planned.count,
         own=planned.own,

@@ -21,14 +21,13 @@ from dataclasses import dataclass
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
+from thunder_fuser.kernel.known_sums import behind_sums
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.kernel.statements import Hold, Variable
 from thunder_fuser.kernel.vectors import Accesses
-from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.picks import PickAxes, PickSchedule
 from thunder_fuser.schedule.vector_axes import VectorAxes
 
@@ -82,14 +81,14 @@ class PickKernel:
         )
 
 
-def lower_picks(planned: PickSchedule, strict: bool = False) -> PickKernel:
+def lower_picks(planned: PickSchedule, strict: bool) -> PickKernel:
     """The kernel of a pick schedule. `strict` keeps every rounding of the trace."""
-    segment, (tv, _) = planned.segment, planned.sum
+    segment, axes, (tv, _) = planned.segment, planned.axes, planned.sum
     names = name_values(segment)
     return PickKernel(
         pointers=pointers_of(segment, names),
         scalars=scalars_of(names),
-        axes=planned.axes,
+        axes=axes,
         rows=planned.rows,
         threads=planned.threads,
         turns=planned.turns,
@@ -100,7 +99,9 @@ def lower_picks(planned: PickSchedule, strict: bool = False) -> PickKernel:
         dtype=tv.dtype,
         rounded=rounding(tv.dtype, strict),
         load=_load(planned, names, strict),
-        final=_final(planned, names, strict),
+        final=behind_sums(
+            _writer(planned, names, axes, strict), axes, [planned.sum], planned.stores
+        ),
     )
 
 
@@ -122,24 +123,6 @@ def _load(planned: PickSchedule, names: Names, strict: bool) -> Scope:
         Hold(Variable(f"{VALUE}[{lane}]", dtype), value),
     )
     return Scope(loads, (*writer.statements, *held), (), before)
-
-
-def _final(planned: PickSchedule, names: Names, strict: bool) -> Scope:
-    """What follows from the sums of a row."""
-    axes, (tv, at) = planned.axes, planned.sum
-    writer = _writer(planned, names, axes, strict)
-    name = f"{names.tensors[tv]}_row[{writer.accesses.lane_index}]"
-    writer.known[tv, at] = Variable(name, tv.dtype.compute_type)
-    results = [(s.value, i) for s, i in planned.stores]
-    unknown = [result for result in results if result not in writer.known]
-    needs = needs_of(planned.segment, [tv], unknown)
-    before = writer.locate(filter(axes.is_uniform, needs.places))
-    writer.request(needs)
-    loads = writer.accesses.group_loads()
-    writer.begin()
-    writer.evaluate(needs)
-    writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.stores))
-    return Scope(loads, (*writer.statements, *writes), vectors, before)
 
 
 def _writer(planned: PickSchedule, names: Names, axes: VectorAxes, strict: bool) -> ElementWriter:

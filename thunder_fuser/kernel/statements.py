@@ -12,7 +12,8 @@ which indices each evaluates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -60,12 +61,14 @@ Operand: TypeAlias = Variable | Literal
 
 @dataclass(frozen=True)
 class Compute:
-    """An op row on operands of the types that the row asks for; `dtype` is the result's."""
+    """An op row on operands of the types that the row asks for; `dtype` is the result's. What fails
+    for a lane ends the launch behind the loop over all lanes where it is checked `by_lane`."""
 
     op: OpDef
     args: tuple[Operand, ...]
     dtype: DataType
     accuracy: Accuracy
+    by_lane: bool = False
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,18 @@ class VectorAccess:
         """What it depends on where, and whether, it is loaded."""
         forms = (form for choice in self.choices for form in choice.forms)
         return frozenset[IterDomain]().union(*(form.bases for form in forms))
+
+
+def checked_by_lane(statements: Iterable[LaneStatement]) -> tuple[LaneStatement, ...]:
+    """The statements of a loop over lanes: those that check an operand fail behind the loop."""
+    return tuple(map(_by_lane, statements))
+
+
+def _by_lane(statement: LaneStatement) -> LaneStatement:
+    match statement:
+        case Assign(variable, Compute() as value) if value.op.checks:
+            return Assign(variable, replace(value, by_lane=True))
+    return statement
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:

@@ -140,6 +140,7 @@ IN_RANGE = OpDef(
     dtypes=INTEGERS,
     operands_as=each(fixed(DataType.Int)),
     checks=True,
+    by_lane="{checks}.in_range({0}, {1})",
 )
 
 BINARY = (*ARITHMETIC, *COMPARISONS, *LOGIC, IN_RANGE)

@@ -117,7 +117,9 @@ class OpDef:
     `cuda` for f32 where that operand is the same for a whole row, `fast_by_row` then `fast`, and
     `fast_from_one` that where it is at least 1, as a denominator of a softmax; `near` does so for
     operands `within` a distance of zero, with the same bits in fewer instructions. One that `rises`
-    keeps the order of numbers of 16 bits, and of these times a number.
+    keeps the order of numbers of 16 bits, and of these times a number. `by_lane` replaces `cuda` in
+    a loop over lanes, behind which the launch ends where one of them failed: `{checks}` is the
+    `tf::LaneChecks` of that loop.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -142,6 +144,7 @@ class OpDef:
     operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
     checks: bool = False  # ends the launch where the first operand is none of those it takes
+    by_lane: str = ""  # replaces `cuda` then, in a loop over lanes
     is_step: bool = False  # jumps: the smallest error in an operand may change the whole result
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     fast_in_sums: bool = False  # and where it is a factor of the terms of a long sum

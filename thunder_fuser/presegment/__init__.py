@@ -54,7 +54,7 @@ from thunder_fuser.presegment.undo_turns import undo_turns
 from thunder_fuser.presegment.walk_columns import walk_columns
 from thunder_fuser.presegment.walk_images import walk_images
 from thunder_fuser.presegment.walk_short import walk_short
-from thunder_fuser.target import HOPPER_SHARED_BYTES
+from thunder_fuser.target import Target
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
@@ -75,37 +75,35 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
 def arrange(
     fusion: Fusion,
     layouts: Mapping[TensorView, Layout],
-    multiprocessors: int,
-    max_cluster: int = 1,
-    shared_bytes: int = HOPPER_SHARED_BYTES,
+    target: Target,
     *,
     strict: bool = False,
 ) -> Fusion:
-    """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
-    comes first: it decides which reductions are along rows. `strict` keeps all products,
-    exponentials, logarithms and sums of the trace, whose terms may be infinite."""
+    """`fusion` for tensors that lie as `layouts`, on `target`. The order of memory comes first: it
+    decides which reductions are along rows. `strict` keeps all products, exponentials, logarithms
+    and sums of the trace, whose terms may be infinite."""
     fusion = fusion if strict else fold_normals(pick_terms(fusion))
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
-    fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
-    fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
-    fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
+    fusion = undo_turns(sum_each(slice_first(fusion)), target)
+    fusion = walk_short(lay_results(follow_memory(fusion, layouts, target)))
+    fusion = sum_rows_first(fusion if strict else merge_sums(fusion), target)
     fusion = fusion if strict else factor_maxima(sum_apart(fusion))
-    shared = shared_rows(fusion, multiprocessors, max_cluster)
-    fusion = fusion if strict else cut_rows(fusion, shared, multiprocessors)
-    fusion = fusion if strict else one_pass_exponentials(fusion, shared, max_cluster)
-    fusion = one_pass_counts(fusion, shared, max_cluster)
-    apart = by_places(fusion, layouts, multiprocessors, shared)
+    shared = shared_rows(fusion, target)
+    fusion = fusion if strict else cut_rows(fusion, shared, target)
+    fusion = fusion if strict else one_pass_exponentials(fusion, shared, target)
+    fusion = one_pass_counts(fusion, shared, target)
+    apart = by_places(fusion, layouts, target, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
-    fusion = share_sums(fusion, multiprocessors, apart, max_cluster)
+    fusion = share_sums(fusion, target, apart)
     fusion = sum_places(fusion, apart)
-    fusion = chain_scans(fusion, multiprocessors)
-    fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
-    fusion = group_samples(fusion, multiprocessors, max_cluster)
+    fusion = chain_scans(fusion, target)
+    fusion = store_turned(group_rows(fusion, layouts, target))
+    fusion = group_samples(fusion, target)
     fusion = fusion if strict else factor_sums(fusion)
-    fusion = walk_columns(fusion, layouts, multiprocessors, max_cluster, shared_bytes)
-    fusion = walk_images(fusion, multiprocessors, max_cluster)
-    fusion = split_reductions(fusion, multiprocessors, max_cluster)
-    fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)
+    fusion = walk_columns(fusion, layouts, target)
+    fusion = walk_images(fusion, target)
+    fusion = split_reductions(fusion, target)
+    fusion = pack_rows(fusion, layouts, target)
     return split_orders(split_groups(fusion))  # that of what else is long reads keys of its index
 
 

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
 from math import prod
 
 from thunder_fuser.analysis.access import reads_in_place
-from thunder_fuser.analysis.precision import distance_from_max, in_sight, is_guarded
+from thunder_fuser.analysis.precision import in_sight, is_guarded, maximum_below
 from thunder_fuser.analysis.reductions import WALKED
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
@@ -34,7 +33,14 @@ from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.presegment.parts import MAX_FLOAT, nearest_finite
 from thunder_fuser.presegment.share_sums import factors_of
-from thunder_fuser.presegment.stages import constants, expanded, reduced, reshaped, widened
+from thunder_fuser.presegment.stages import (
+    constants,
+    expanded,
+    product,
+    reduced,
+    reshaped,
+    widened,
+)
 
 Steps = Mapping[TensorView, float]  # how often the distance below each maximum is in a sum
 
@@ -72,11 +78,12 @@ def below_maxima(
         return None
     factors, is_negative = factors_of(terms)
     late = [f for f in factors if _is_late(f, behind)]
-    tops_of = {f: top for f in late if (top := _top(f)) is not None and f.is_of("exp")}
+    raised_of = (f for f in late if f.is_of("exp"))
+    tops_of = {f: top for f in raised_of if (top := _top(f.producers[0])) is not None}
     weights = tuple(f for f in factors if not _is_late(f, behind))
     if len(late) > 2 or any(f.shape != terms.shape for f in factors):
         return None
-    only = _plain_distance(late[0]) if len(late) == 1 and weights else None
+    only = _plain_top(late[0]) if len(late) == 1 and weights else None
     if only is not None and only in tops:
         return Below(only, None, weights, late[0], {only: 1.0}, is_negative)
     if not tops_of:
@@ -98,7 +105,7 @@ def _steps(tv: Value, behind: set[TensorView]) -> dict[TensorView, float] | None
     """How often a sum has the distance below each maximum; None for what is no such sum."""
     if not isinstance(tv, TensorView) or not _is_late(tv, behind):
         return {}
-    top = _distance(tv)
+    top = _top_in_sight(tv)
     if top is not None:
         return {top: 1.0}
     match tv.definition:
@@ -117,25 +124,25 @@ def _times(steps: dict[TensorView, float] | None, factor: float) -> dict[TensorV
     return None if steps is None else {top: factor * n for top, n in steps.items()}
 
 
-def _distance(tv: TensorView) -> TensorView | None:
+def _top_in_sight(tv: TensorView) -> TensorView | None:
     """The maximum m of x where `tv` is x - m, or that where its exponential does not vanish."""
     below = in_sight(tv)
-    raised = call("exp", below) if below.is_of("sub") and tv.dtype is DataType.Float else None
-    return None if raised is None or is_guarded(raised) else _top(raised)
+    is_exact = below.is_of("sub") and tv.dtype is DataType.Float and not is_guarded(below)
+    return _top(below) if is_exact else None
 
 
-def _plain_distance(tv: TensorView) -> TensorView | None:
+def _plain_top(tv: TensorView) -> TensorView | None:
     """The maximum m of x where `tv` is x - m everywhere."""
-    return _distance(tv) if tv.is_of("sub") else None
+    return _top_in_sight(tv) if tv.is_of("sub") else None
 
 
-def _top(raised: TensorView) -> TensorView | None:
-    """The maximum m of a row of x where `raised` is exp(x - m), at the elements of that row."""
-    top = distance_from_max(raised)
+def _top(distance: TensorView) -> TensorView | None:
+    """The maximum m of a row of x where a `distance` is x - m, at the elements of that row."""
+    top = maximum_below(distance)
     if top is None:
         return None
     (x,) = top.expr.tensors
-    return top if reads_in_place(raised, x, top, top.expr.dims()) else None
+    return top if reads_in_place(distance, x, top, top.expr.dims()) else None
 
 
 @dataclass
@@ -151,6 +158,7 @@ class Pieces:
     found: dict[TensorView, TensorView] = field(default_factory=dict)
     cut: dict[TensorView, TensorView] = field(default_factory=dict)
     summed: dict[object, TensorView] = field(default_factory=dict)
+    steps: dict[TensorView, TensorView] = field(default_factory=dict)
 
     def whole(self, tv: TensorView) -> TensorView:
         """One of the reductions, from those of its pieces."""
@@ -193,7 +201,7 @@ class Pieces:
         sizes = (*self.shape[:-1], self.shape[-1] // self.size, self.size)
         if not _is_late(tv, self.behind):
             return reshaped(expanded(tv, self.shape), sizes)
-        if tv.is_of("sub") and (top := _top(call("exp", tv))) is not None:
+        if (top := _top(tv)) is not None:
             own = _spread(_finite(self._of_pieces(top)), sizes)
             return call("sub", self._terms(tv.expr.tensors[0]), own)
         inputs = (self._terms(v) if isinstance(v, TensorView) else v for v in tv.expr.inputs)
@@ -232,17 +240,17 @@ class Pieces:
         """The sum of a product, of each piece."""
         key = op("sum"), *factors  # as of a sum of the row's itself
         if key not in self.summed:
-            terms = reduce(partial(call, "mul"), map(self._terms, factors))
+            terms = product(map(self._terms, factors))
             self.summed[key] = call("sum", terms, dims=(len(self.shape),))
         return self.summed[key]
 
     def _step(self, top: TensorView) -> TensorView:
         """How far the maximum of each piece is below that of the row."""
-        if (top, "step") not in self.summed:
+        if top not in self.steps:
             own, most = _finite(self._of_pieces(top)), _finite(self.whole(top))
             step = call("sub", own, _spread(most, own.shape))
-            self.summed[top, "step"] = nearest_finite(step)
-        return self.summed[top, "step"]
+            self.steps[top] = nearest_finite(step)
+        return self.steps[top]
 
 
 def _some(value: TensorView | None) -> tuple[TensorView, ...]:

@@ -15,16 +15,17 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import marked
+from thunder_fuser.target import Target
 
 MIN_ROW = 32768  # elements of a row: a shorter one is walked as soon
 
 
-def chain_scans(fusion: Fusion, multiprocessors: int) -> Fusion:
+def chain_scans(fusion: Fusion, target: Target) -> Fusion:
     """`fusion` with such running sums marked."""
-    return rewrite(fusion, partial(_rule, multiprocessors))
+    return rewrite(fusion, partial(_rule, target))
 
 
-def _rule(multiprocessors: int, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+def _rule(target: Target, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     rows, columns = (row_shape(tv) if is_scan(tv) else None) or (0, 0)
-    is_shared = rows < multiprocessors and columns >= MIN_ROW
+    is_shared = rows < target.multiprocessors and columns >= MIN_ROW
     return marked(tv, inputs, **{CHAINED: 1}) if is_shared else None

@@ -32,19 +32,19 @@ from math import prod
 from thunder_fuser.analysis.reductions import is_along, is_long_reduction, is_reduction, terms_of
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.analysis.walked_rows import is_walked_alone, walked_row
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion, following, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.below_maxima import Below, Pieces, below_maxima
+from thunder_fuser.target import Target
 
 SIZES = 1024, 8192  # elements of a piece, the fewest and the most
 LANES = 64  # of which it is a multiple, so that pieces begin in whole lines
 BLOCKS = 4  # of a multiprocessor, which there are pieces for, if they are no shorter than that
 
 
-def cut_rows(fusion: Fusion, is_shared: Test, multiprocessors: int) -> Fusion:
-    """`fusion` with such rows in pieces, of reductions that `is_shared` on a machine of that
-    size."""
+def cut_rows(fusion: Fusion, is_shared: Test, target: Target) -> Fusion:
+    """`fusion` with such rows in pieces, of reductions that `is_shared` on `target`."""
     planes = defaultdict[tuple[int, ...], list[TensorView]](list)
     for tv in filter(is_long_reduction, fusion.tensors):
         if is_shared(tv) and _is_of_rows(tv):
@@ -53,7 +53,7 @@ def cut_rows(fusion: Fusion, is_shared: Test, multiprocessors: int) -> Fusion:
     for shape, reductions in planes.items():
         if _wait(pieces, reductions) or _wait(reductions, pieces):
             continue
-        found = _pieces(fusion, shape, reductions, multiprocessors)
+        found = _pieces(fusion, shape, reductions, target)
         pieces |= {} if found is None else dict.fromkeys([*reductions, *found.down], found)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -62,11 +62,11 @@ def cut_rows(fusion: Fusion, is_shared: Test, multiprocessors: int) -> Fusion:
     return rewrite(fusion, rule) if pieces else fusion
 
 
-def piece_size(shape: tuple[int, ...], multiprocessors: int) -> int | None:
-    """The most elements of equal pieces of the rows of a plane, of which there are enough for so
-    many multiprocessors; None for no such."""
+def piece_size(shape: tuple[int, ...], target: Target) -> int | None:
+    """The most elements of equal pieces of the rows of a plane, of which there are enough for
+    the multiprocessors; None for no such."""
     least, most = SIZES
-    most = min(most, max(prod(shape) // (BLOCKS * multiprocessors), least))
+    most = min(most, max(prod(shape) // (BLOCKS * target.multiprocessors), least))
     sizes = range(most // LANES * LANES, least - 1, -LANES)
     return next((n for n in sizes if shape[-1] % n == 0), None)
 
@@ -85,10 +85,10 @@ def _pieces(
     fusion: Fusion,
     shape: tuple[int, ...],
     reductions: list[TensorView],
-    multiprocessors: int,
+    target: Target,
 ) -> Pieces | None:
     """How the rows of a plane of that shape are cut; None to leave its reductions."""
-    behind = _behind(fusion, reductions)
+    behind = following(reductions, fusion.tensors)
     late = [tv for tv in reductions if terms_of(tv) in behind]
     first = [tv for tv in reductions if terms_of(tv) not in behind]
     tops = [tv for tv in first if tv.is_of("max")]
@@ -102,12 +102,12 @@ def _pieces(
         return None
     size = _size_of_others(fusion, shape, reductions)
     if size is None and any(map(_is_kept_best, below.values())):
-        size = piece_size(shape, multiprocessors)
+        size = piece_size(shape, target)
     if size is not None or below:
         return None if size is None else Pieces(shape, size, behind, below)
     down = [tv for tv in _down(fusion, shape, reductions) if tv not in behind]
-    size = piece_size(shape, multiprocessors)
-    if size is None or not down or not _are_walked(fusion, shape, size, len(down), multiprocessors):
+    size = piece_size(shape, target)
+    if size is None or not down or not _are_walked(fusion, shape, size, len(down), target):
         return None
     return Pieces(shape, size, behind, below, down)
 
@@ -134,22 +134,13 @@ def _down(
 
 
 def _are_walked(
-    fusion: Fusion, shape: tuple[int, ...], size: int, sums: int, multiprocessors: int
+    fusion: Fusion, shape: tuple[int, ...], size: int, sums: int, target: Target
 ) -> bool:
     """True where one block walks pieces of that size, with so many sums down their columns."""
     rows = prod(shape) // size
     row = walked_row((rows, size), fusion, sums)
-    is_large = row.is_worth_a_walk(rows, multiprocessors)
+    is_large = row.is_worth_a_walk(rows, target.multiprocessors)
     return is_large and is_walked_alone(row.vectors, sums)
-
-
-def _behind(fusion: Fusion, reductions: Iterable[TensorView]) -> set[TensorView]:
-    """What depends on one of the `reductions`, and these."""
-    found = set(reductions)
-    for tv in fusion.tensors:
-        if not found.isdisjoint(tv.producers):
-            found.add(tv)
-    return found
 
 
 def _size_of_others(

@@ -20,6 +20,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
+from thunder_fuser.presegment.stages import product
 
 
 def factor_maxima(fusion: Fusion) -> Fusion:
@@ -46,17 +47,17 @@ def _behind_casts(tv: TensorView) -> TensorView:
 def _drawn_out(tv: TensorView, rows: OfRows) -> TensorView | None:
     """The maximum of magnitudes without the factors that wait for a reduction of their rows."""
     match exact_step(terms_of(tv)):
-        case ("abs", (TensorView() as product,)):
-            factors = list(_factors(product))
+        case ("abs", (TensorView() as magnitudes,)):
+            factors = list(_factors(magnitudes))
         case _:
             return None
     late = [f for f in factors if (value := rows.value(f)) is not None and _waits(value, tv)]
     rest = [f for f in factors if f not in late]
     if not late or not rest or not all(map(rows.are_terms, rest)):
         return None
-    made = again(tv.expr, [call("abs", _product(rest))])
+    made = again(tv.expr, [call("abs", product(rest))])
     drawn = [x for f in late if isinstance(x := rows.value(f), TensorView)]
-    return call("mul", call("abs", _product(drawn)), made)
+    return call("mul", call("abs", product(drawn)), made)
 
 
 def _factors(tv: TensorView) -> Iterator[TensorView]:
@@ -75,10 +76,3 @@ def _waits(value: Value, tv: TensorView) -> bool:
         return False
     before = topological([value])
     return any(is_long_reduction(t) and row_shape(t) == row_shape(tv) for t in before)
-
-
-def _product(factors: list[TensorView]) -> TensorView:
-    first, *others = factors
-    for other in others:
-        first = call("mul", first, other)
-    return first

@@ -27,8 +27,7 @@ def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     middle = summed.definition
     if middle is None or middle.op.name != "cumsum":
         return None
-    dim, turned = middle.attr("dim"), middle.tensors[0].definition
-    assert isinstance(dim, int)
+    dim, turned = middle.dim, middle.tensors[0].definition
     if outer.attr("dims") != (dim,) or not _is_flip(turned, dim):
         return None
     assert turned is not None

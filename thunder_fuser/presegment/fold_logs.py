@@ -19,7 +19,6 @@ the logarithm is that of 0, as in the trace; where nothing is added then, as in 
 distance is 0 instead, so that what is subtracted from it is the same in all of a row. Two products
 of a share with such logarithms are subtracted before it multiplies them: in a divergence of
 distributions that are alike each term is near 0, and not the difference of two sums.
-the logarithm is that of 0, as in the trace.
 
     T3 = div(exp(T0), T2);  T4 = exp(sub(T0, log(T2)))    =>    T4 = T3
 
@@ -42,7 +41,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import Family, OpDef
 
 
@@ -111,29 +110,28 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
                 )
             ) as share,
         ) if _is_below_its_row(term) and (log := _log(total)) is not None:
-            is_zero = call("eq", share, sc.constant(0.0))
+            vanishes = call("eq", share, sc.constant(0.0))
             difference = call("sub", raised.inputs[0], log)
-            return call("where", is_zero, sc.constant(float("-inf")), difference)
+            return call("where", vanishes, sc.constant(float("-inf")), difference)
         case Expr(OpDef(name="exp")), (
             TensorView(definition=Expr(OpDef(name="sub"), (TensorView() as below, log))),
         ) if isinstance(log, TensorView) and exponent_summed(log) is below:
             total = _total(log)
             (term,) = behind_views(total).expr.tensors
             return call("div", term, total)
-        case Expr(OpDef(name="where")), (TensorView() as is_zero, nothing, TensorView() as product):
-            asked = _share(is_zero, nothing)
+        case Expr(OpDef(name="where")), (TensorView() as test, nothing, TensorView() as product):
+            asked = _share(test, nothing)
             return None if asked is None else _weighed(asked, product)
         case Expr(OpDef(name="sub")), (TensorView() as first, TensorView() as second):
             return _together(first, second)
     return None
 
 
-def _share(is_zero: TensorView, nothing: Value) -> TensorView | None:
+def _share(test: TensorView, nothing: Value) -> TensorView | None:
     """The share of a softmax that is asked for 0, where 0 is in its place then."""
-    match is_zero.definition:
+    match test.definition:
         case Expr(OpDef(name="eq"), (TensorView() as share, zero)) if share.is_of("div"):
-            are_none = not isinstance(zero, TensorView) and sc.is_constant(zero, 0)
-            return share if are_none and zero == nothing else None
+            return share if is_zero(zero) and is_zero(nothing) else None
     return None
 
 
@@ -143,8 +141,8 @@ def _weighed(share: TensorView, product: TensorView) -> TensorView | None:
     raised = share.expr.inputs[0]
     match chosen:
         case TensorView(
-            definition=Expr(OpDef(name="where"), (TensorView() as is_zero, _, TensorView() as log))
-        ) if log.is_of("sub") and share in is_zero.producers:
+            definition=Expr(OpDef(name="where"), (TensorView() as test, _, TensorView() as log))
+        ) if log.is_of("sub") and share in test.producers:
             below, total = log.expr.inputs
         case _:
             return None

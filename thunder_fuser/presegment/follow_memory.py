@@ -39,6 +39,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lies_in, lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
+from thunder_fuser.target import Target
 
 Order = tuple[int, ...]  # dims, outermost in memory first
 CHANNELS_LAST = ((0, 2, 3, 1), (0, 2, 3, 4, 1))  # torch's memory formats of images and volumes
@@ -46,11 +47,8 @@ MIN_TURNED = 8  # elements side by side that are worth a copy, or being followed
 # again from caches
 
 
-def follow_memory(
-    fusion: Fusion, layouts: Mapping[TensorView, Layout], max_cluster: int = 1
-) -> Fusion:
-    """`fusion`, whose inputs lie as `layouts`, in their order, for a machine with clusters of so
-    many blocks. Inputs stay the same tensors."""
+def follow_memory(fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target) -> Fusion:
+    """`fusion`, whose inputs lie as `layouts`, in their order. Inputs stay the same tensors."""
     given = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
     found = {tv: order for tv in given if (order := _order_of(layouts[tv])) is not None}
     if not any(map(_is_permutation, fusion.tensors)) and all(
@@ -59,7 +57,7 @@ def follow_memory(
         return fusion
     walk = _Walk({**found})
     made = rewrite(fusion, walk.rule)
-    copies = _copies(fusion, walk, max_cluster)
+    copies = _copies(fusion, walk, target)
     if not copies:
         return made
     needs = frozenset(topological([*walk.mixed, *filter(is_long_reduction, fusion.tensors)]))
@@ -72,7 +70,7 @@ def follow_memory(
     return rewrite(rewrite(fusion, copied), _Walk({**found, **orders}).rule)
 
 
-def _copies(fusion: Fusion, walk: _Walk, max_cluster: int) -> dict[TensorView, TensorView]:
+def _copies(fusion: Fusion, walk: _Walk, target: Target) -> dict[TensorView, TensorView]:
     """Planes of long reductions whose terms are mixed, and their copies in the order of the larger
     ones. None where blocks keep such columns, or the rows that these are beside."""
     found = dict[TensorView, TensorView]()
@@ -83,7 +81,7 @@ def _copies(fusion: Fusion, walk: _Walk, max_cluster: int) -> dict[TensorView, T
         if terms not in walk.mixed or not is_long(tv):
             continue
         is_beside = (results, count) in sizes and are_short(fusion, results, count)
-        if is_beside or are_kept(fusion, count, results, max_cluster):
+        if is_beside or are_kept(fusion, count, results, target.max_cluster):
             return {}
         sides = dict[Order, list[TensorView]]()
         for plane in topological([terms]):

@@ -60,6 +60,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import OpDef
 from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
+from thunder_fuser.target import Target
 
 BLOCKS = 4  # of a multiprocessor, as many as there should be at least
 MAX_PARTS = 32  # of the images, whose sums one thread adds
@@ -101,8 +102,7 @@ class _Deal:
 def group_rows(
     fusion: Fusion,
     layouts: Mapping[TensorView, Layout],
-    multiprocessors: int,
-    max_cluster: int = 1,
+    target: Target,
 ) -> Fusion:
     """`fusion`, whose inputs lie as `layouts`, with such sums over groups of rows; of neighbours
     where an engine copies stretches of memory, as GPUs with clusters have it."""
@@ -115,7 +115,7 @@ def group_rows(
     only = {i for i in found.values() if not any(plane_of(tv) == i.plane for tv in down)}
     alone = {i for i in only if [o.plane for o in only].count(i.plane) == 1}
     summed = {i: [tv.expr.op for tv in found if found[tv] == i] for i in alone}
-    deal_of = partial(_deal, layouts, multiprocessors, max_cluster > 1)
+    deal_of = partial(_deal, layouts, target)
     deals = {i: deal_of(i, ops, _read(fusion, i)) for i, ops in summed.items()}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -149,37 +149,34 @@ def _read(fusion: Fusion, images: Images) -> list[TensorView]:
 
 def _deal(
     layouts: Mapping[TensorView, Layout],
-    multiprocessors: int,
-    is_copied: bool,
+    target: Target,
     images: Images,
     ops: Sequence[OpDef],
     read: Sequence[TensorView],
 ) -> _Deal | None:
-    """How blocks share the images, whose plane is `read`; None to leave what `ops` sum. An engine
-    may be there by which memory `is_copied` in stretches."""
+    """How blocks share the images, whose plane is `read`; None to leave what `ops` sum."""
     rows, columns = images.plane
     itemsize = min((tv.dtype.itemsize for tv in read), default=4)
-    if not is_much(rows * columns, multiprocessors):
+    if not is_much(rows * columns, target.multiprocessors):
         return None
     is_dense = _lie_dense(read, layouts)
     if columns * itemsize >= MIN_PIECE:
-        return _row_by_row(images, itemsize, is_dense, multiprocessors)
-    if not (is_copied and is_dense and read and len(ops) <= MAX_SUMS):
+        return _row_by_row(images, itemsize, is_dense, target)
+    is_copied = target.copies_stretches and is_dense
+    if not (is_copied and read and len(ops) <= MAX_SUMS):
         return None
     is_even = any(op.neutral is None for op in ops)
-    return _in_stretches(images, itemsize, is_even, multiprocessors)
+    return _in_stretches(images, itemsize, is_even, target)
 
 
-def _row_by_row(
-    images: Images, itemsize: int, is_dense: bool, multiprocessors: int
-) -> _Deal | None:
+def _row_by_row(images: Images, itemsize: int, is_dense: bool, target: Target) -> _Deal | None:
     """A block for each row, or for the same of each part of the images."""
     lanes = MAX_ALIGNMENT // itemsize
     threads = threads_beside(shifted_vectors(images.columns, lanes), sums=1)
     begins_alike = images.rows * images.columns % lanes == 0 and is_dense
     if threads is None or (images.columns % lanes and not begins_alike):
         return None
-    wanted = ceil_div(BLOCKS * multiprocessors, images.rows)
+    wanted = ceil_div(BLOCKS * target.multiprocessors, images.rows)
     allowed = (n for n in range(min(wanted, MAX_PARTS), 0, -1) if images.count % n == 0)
     if not is_short(images.columns // lanes) and images.rows * wanted <= MANY_GROUPS:
         return None  # a block has one after another: `walk_images`
@@ -187,9 +184,7 @@ def _row_by_row(
     return next(map(_Deal, found), None)
 
 
-def _in_stretches(
-    images: Images, itemsize: int, is_even: bool, multiprocessors: int
-) -> _Deal | None:
+def _in_stretches(images: Images, itemsize: int, is_even: bool, target: Target) -> _Deal | None:
     """A block for each stretch of an image, or for the same of each part of the images: as many
     blocks as there can be at a time. Where `is_even` all parts have as many images."""
     for together in TOGETHER:
@@ -198,11 +193,11 @@ def _in_stretches(
         if share is None or (is_even and images.count % together):
             continue
         stretches = rows // share.sides
-        limit = min(share.blocks * multiprocessors // stretches, count // MIN_TURNS)
+        limit = min(share.blocks * target.multiprocessors // stretches, count // MIN_TURNS)
         parts = next((n for n in range(limit, 0, -1) if count % n == 0), 0)
         if limit and not is_even:
             parts = ceil_div(count, ceil_div(count, limit))
-        if is_busy(parts * stretches, multiprocessors):
+        if is_busy(parts * stretches, target.multiprocessors):
             return _Deal(parts, share.sides, together)
     return None
 

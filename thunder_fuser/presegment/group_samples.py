@@ -41,6 +41,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.split_reductions import MIN_TURNS, MIN_VECTORS, SHORT_THREADS
 from thunder_fuser.presegment.stages import reduced, reshaped, widened
+from thunder_fuser.target import Target
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,8 @@ class _Samples:
         return self.images * self.count * self.rows, self.columns
 
 
-def group_samples(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such sums, where it has one down the columns of a plane. Up to `max_cluster`
-    blocks can hold a row."""
+def group_samples(fusion: Fusion, target: Target) -> Fusion:
+    """`fusion` with such sums, where it has one down the columns of a plane."""
     ahead = needed_by_rows(filter(is_along, fusion.tensors))
     count = Counter(plane_of(tv) for tv in fusion.tensors if is_summed(tv))
 
@@ -70,7 +70,7 @@ def group_samples(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) ->
         samples = _samples_of(tv)
         if samples is None or samples.plane != plane:
             return None
-        parts = _parts(samples, walked_row(plane, fusion, 1), multiprocessors, max_cluster)
+        parts = _parts(samples, walked_row(plane, fusion, 1), target)
         return None if parts is None else _grouped(tv, inputs[0], samples, parts)
 
     return rewrite(fusion, rule)
@@ -87,7 +87,7 @@ def _samples_of(tv: TensorView) -> _Samples | None:
     return None
 
 
-def _parts(samples: _Samples, row: WalkedRow, multiprocessors: int, max_cluster: int) -> int | None:
+def _parts(samples: _Samples, row: WalkedRow, target: Target) -> int | None:
     """Of the rows of a sample, the most that divide them for as many blocks as walk at a time; None
     to leave the sum."""
     rows, columns = samples.plane
@@ -95,18 +95,21 @@ def _parts(samples: _Samples, row: WalkedRow, multiprocessors: int, max_cluster:
         return None
     if is_short(row.vectors):
         side = THREADS // threads_of_row(row.vectors)
-        is_large, at_once = is_much(rows * columns, multiprocessors), SHORT_THREADS // THREADS
-        limit = at_once * multiprocessors
+        is_large, at_once = (
+            is_much(rows * columns, target.multiprocessors),
+            SHORT_THREADS // THREADS,
+        )
+        limit = at_once * target.multiprocessors
     else:
         side = 1
-        is_large = row.is_worth_a_walk(rows, multiprocessors)
-        if row.vectors < MIN_VECTORS or blocks_of_row(row, max_cluster) != 1:
+        is_large = row.is_worth_a_walk(rows, target.multiprocessors)
+        if row.vectors < MIN_VECTORS or blocks_of_row(row, target.max_cluster) != 1:
             return None
-        limit = rows_at_once(row, 1, multiprocessors)
+        limit = rows_at_once(row, 1, target.multiprocessors)
     most = min(limit // samples.count, MAX_SHORT_REDUCTION, samples.rows // side)
     allowed = (n for n in range(most, 0, -1) if samples.rows % (n * side) == 0)
     parts = next(allowed, None)
-    if parts is None or not is_large or not is_busy(samples.count * parts, multiprocessors):
+    if parts is None or not is_large or not is_busy(samples.count * parts, target.multiprocessors):
         return None
     turns = samples.images * samples.rows // (parts * side)
     return parts if turns >= MIN_TURNS else None

@@ -14,7 +14,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import OpDef
 
 
@@ -64,7 +64,7 @@ def _lies(padded: TensorView, dim: int, start: int) -> bool:
     widths = [*given, *[_ZERO] * (2 * padded.ndim - len(given))]  # pairs, the last dim first
     place = 2 * (padded.ndim - 1 - dim)
     is_whole = all(width == _ZERO for width in (*widths[:place], *widths[place + 2 :]))
-    return is_whole and widths[place] == sc.constant(start) and fill in (_ZERO, sc.constant(0.0))
+    return is_whole and widths[place] == sc.constant(start) and is_zero(fill)
 
 
 _ZERO = sc.constant(0)

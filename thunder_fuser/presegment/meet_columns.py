@@ -31,18 +31,14 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import marked
-from thunder_fuser.target import REGISTER_BYTES
+from thunder_fuser.target import REGISTER_BYTES, Target
 
 
-def meet_columns(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
+def meet_columns(fusion: Fusion, target: Target) -> Fusion:
     """`fusion` with such sums marked. Inputs stay the same tensors."""
     found = (sample_of_sum(tv) for tv in fusion.tensors)
     samples = dict.fromkeys(sample for sample in found if sample is not None)
-    columns = {
-        tv: sample.columns
-        for sample in samples
-        for tv in _meeting(fusion, sample, multiprocessors, max_cluster)
-    }
+    columns = {tv: sample.columns for sample in samples for tv in _meeting(fusion, sample, target)}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         return marked(tv, inputs, **{MET: columns[tv]}) if tv in columns else None
@@ -50,9 +46,7 @@ def meet_columns(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> 
     return rewrite(fusion, rule) if columns else fusion
 
 
-def _meeting(
-    fusion: Fusion, sample: Sample, multiprocessors: int, max_cluster: int
-) -> list[TensorView]:
+def _meeting(fusion: Fusion, sample: Sample, target: Target) -> list[TensorView]:
     """The sums over the columns of each sample that elements of the plane wait for, if these wait
     for nothing long but such and the sums of columns, and blocks hold all of it."""
     plane = sample.count * sample.rows * sample.columns
@@ -76,6 +70,6 @@ def _meeting(
     known = registers_of((tv.dtype.compute_type.itemsize for tv in waited), lanes)
     column = KeptRows(sample.rows, registers_of(sizes, lanes), 0, known)
     vectors, width = sample.columns // lanes, lanes * min(sizes)
-    held = met_columns_held(column, vectors, width, states, max_cluster)
-    is_busy = held is not None and sample.count * held.blocks >= multiprocessors
+    held = met_columns_held(column, vectors, width, states, target.max_cluster)
+    is_busy = held is not None and sample.count * held.blocks >= target.multiprocessors
     return met if is_busy else []

@@ -14,34 +14,28 @@ from __future__ import annotations
 from functools import partial
 
 from thunder_fuser.analysis.access import reads_in_place
-from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.precision import behind_views
-from thunder_fuser.analysis.reductions import column_shape, is_long, terms_and_results
-from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.analysis.reductions import COUNTED, is_long, terms_and_results
+from thunder_fuser.analysis.shared_rows import Test, read_twice
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import OpDef
 from thunder_fuser.ops.reductions import EQUALS
+from thunder_fuser.target import Target
 
-END = 1 << 31  # fewer terms are counted in a word
 _COUNTS = {name: row for row, name in EQUALS.items()}
 
 
-def one_pass_counts(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such counts in one pass, on a machine with clusters of so many blocks. Several
-    blocks share each row of a sum that `is_shared`."""
-    is_kept = kept_columns(fusion, max_cluster)
-
-    def is_read_twice(tv: TensorView) -> bool:
-        return is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
-
-    return rewrite(fusion, partial(_rule, is_read_twice))
+def one_pass_counts(fusion: Fusion, is_shared: Test, target: Target) -> Fusion:
+    """`fusion` with such counts in one pass. Several blocks share each row of a sum that
+    `is_shared`."""
+    return rewrite(fusion, partial(_rule, read_twice(fusion, is_shared, target.max_cluster)))
 
 
 def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    is_sum = tv.is_of("sum") and is_long(tv) and terms_and_results(tv)[0] < END
+    is_sum = tv.is_of("sum") and is_long(tv) and terms_and_results(tv)[0] < COUNTED
     if not is_sum or not is_read_twice(tv):
         return None
     (term,) = inputs

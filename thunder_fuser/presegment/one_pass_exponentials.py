@@ -28,13 +28,14 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops.reductions import EXPONENTIALS
+from thunder_fuser.target import Target
 
 MIN_PACKED = 1024  # rows of odd columns, below which blocks keep them one by one
 
 
-def one_pass_exponentials(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such sums in one pass, on a machine with clusters of so many blocks. Several
-    blocks share each row of a sum that `is_shared`."""
+def one_pass_exponentials(fusion: Fusion, is_shared: Test, target: Target) -> Fusion:
+    """`fusion` with such sums in one pass. Several blocks share each row of a sum that
+    `is_shared`."""
     stored = stored_planes(fusion, column_shape)
 
     def is_read_twice(tv: TensorView) -> bool:
@@ -45,7 +46,7 @@ def one_pass_exponentials(fusion: Fusion, is_shared: Test, max_cluster: int = 1)
         is_packed = rows >= MIN_PACKED and plane_of(tv) == (rows, columns)
         if is_packed and are_packed(fusion, rows, columns):
             return True
-        blocks = max_cluster if (rows, columns) in stored else 1
+        blocks = target.max_cluster if (rows, columns) in stored else 1
         return not are_kept(fusion, rows, columns, blocks)
 
     return rewrite(fusion, partial(_rule, is_read_twice))

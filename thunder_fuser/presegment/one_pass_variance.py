@@ -15,10 +15,9 @@ from math import prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.access import reads_in_place
-from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.precision import behind_views
-from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
-from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.analysis.reductions import is_long, mark_of
+from thunder_fuser.analysis.shared_rows import Test, read_twice
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
@@ -32,12 +31,7 @@ Dims: TypeAlias = tuple[int, ...]
 def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
     """`fusion` with such sums in one pass. Several blocks share each row of a sum that
     `is_shared`."""
-    is_kept = kept_columns(fusion)
-
-    def is_read_twice(tv: TensorView) -> bool:
-        return is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
-
-    return rewrite(fusion, partial(_rule, is_read_twice))
+    return rewrite(fusion, partial(_rule, read_twice(fusion, is_shared)))
 
 
 def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:

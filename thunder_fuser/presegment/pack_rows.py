@@ -62,6 +62,7 @@ from thunder_fuser.presegment.parts import Parts, has_parts
 from thunder_fuser.presegment.split_reductions import Deal, in_stretches, in_two
 from thunder_fuser.presegment.stages import padded, part, reduced, reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
+from thunder_fuser.target import Target
 
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
 # tenths of the time are saved, 2 us at 13 MB of an H200
@@ -71,23 +72,21 @@ MIN_TERMS = 128  # of a column that are left
 def pack_rows(
     fusion: Fusion,
     layouts: Mapping[TensorView, Layout],
-    multiprocessors: int,
-    max_cluster: int = 1,
+    target: Target,
 ) -> Fusion:
-    """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Up to `max_cluster`
-    blocks can hold a row. Inputs stay the same tensors."""
+    """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Inputs stay
+    the same tensors."""
     way_of = partial(
         _way,
         layouts=layouts,
         outputs=[tv for tv in fusion.outputs if isinstance(tv, TensorView)],
-        walks=max_cluster > 1,
-        multiprocessors=multiprocessors,
+        target=target,
     )
     walked: dict[tuple[int, int], list[TensorView]] = {}
     for tv in fusion.tensors:
         if is_long(tv) and (plane := plane_of(tv)) is not None:
             walked.setdefault(plane, []).append(tv)
-    alone = (_without_rows(plane, fusion, sums, max_cluster) for plane, sums in walked.items())
+    alone = (_without_rows(plane, fusion, sums, target) for plane, sums in walked.items())
     found = {tv: way for sums in alone if (way := way_of(sums)) is not None for tv in sums}
     planes = _Planes({}, Parts({}, {}))
 
@@ -105,25 +104,24 @@ def pack_rows(
 
 
 def _without_rows(
-    plane: tuple[int, int], fusion: Fusion, sums: Sequence[TensorView], max_cluster: int
+    plane: tuple[int, int], fusion: Fusion, sums: Sequence[TensorView], target: Target
 ) -> Sequence[TensorView]:
     """The sums down columns, where reductions along rows are no part of their kernel."""
     down = [tv for tv in sums if _is_down(tv)]
     row = walked_row(plane, fusion, len(down))
     is_apart = any(not tv.expr.op.is_finished for tv in down)
-    return down if is_apart or blocks_of_row(row, max_cluster) is None else sums
+    return down if is_apart or blocks_of_row(row, target.max_cluster) is None else sums
 
 
 def _way(
     sums: Sequence[TensorView],
     layouts: Mapping[TensorView, Layout],
     outputs: Sequence[TensorView],
-    walks: bool,
-    multiprocessors: int,
+    target: Target,
 ) -> int | Filled | Deal | None:
     """How many rows of the plane that `sums` walk are a whole number of vectors, or of halves where
     that leaves none over; or how they are dealt out, if as many elements of the `outputs` are
-    stored beside them, in stretches, which a machine may have that `walks` so, or in packs that
+    stored beside them, in stretches where an engine copies them, or in packs that
     rows are added to. None to leave it: what one kernel walks is packed together or not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
@@ -134,7 +132,7 @@ def _way(
         return None
     lanes, half = (width // min(itemsizes) for width in (MAX_ALIGNMENT, WIDE_ENOUGH))
     packed, narrow = lanes // gcd(columns, lanes), half // gcd(columns, half)
-    is_large = rows * columns * sum(itemsizes) >= MIN_BYTES * multiprocessors
+    is_large = rows * columns * sum(itemsizes) >= MIN_BYTES * target.multiprocessors
     innermost = gcd(*(next(size for size in reversed(tv.shape) if size != 1) for tv in sums))
     if not is_large or gcd(innermost, lanes) * min(itemsizes) >= WIDE_ENOUGH:
         return None
@@ -143,9 +141,9 @@ def _way(
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
     has_rest = any(tv.expr.op.neutral is None for tv in sums)
     if _stores_beside(sums, outputs):  # pieces would be stored, and read for it, anew
-        is_dealt = walks and is_in_one_dim and not has_rest
+        is_dealt = target.copies_stretches and is_in_one_dim and not has_rest
         share = share_of(columns, min(itemsizes)) if is_dealt else None
-        dealt = in_stretches(rows, share, multiprocessors)
+        dealt = in_stretches(rows, share, target)
         if dealt is not None:
             return dealt
         is_filled = is_in_one_dim and not has_rest and _reads_columns(plane, rows, columns)

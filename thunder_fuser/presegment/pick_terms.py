@@ -21,7 +21,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import Family, OpDef
 from thunder_fuser.presegment.stages import part, reshaped
 
@@ -81,7 +81,7 @@ def _chosen(tv: TensorView, dim: int) -> Chosen | None:
     """What an index along `dim` leaves of a tensor; None for others."""
     match tv.definition:
         case Expr(OpDef(name="where"), (TensorView() as mask, value, other)):
-            index = _index(mask, dim) if _is_zero(other) else None
+            index = _index(mask, dim) if is_zero(other) else None
             is_whole = isinstance(value, TensorView) and value.shape == tv.shape
             if index is None or not is_whole or not isinstance(value, TensorView):
                 return None
@@ -160,10 +160,3 @@ def _is_of_memory(tv: TensorView) -> bool:
     """True for what is computed element by element of what the fusion is given."""
     families = (Family.POINTWISE, Family.VIEW, Family.FULL, Family.IOTA)
     return all(t.definition is None or t.family in families for t in topological([tv]))
-
-
-def _is_zero(value: Value) -> bool:
-    if isinstance(value, TensorView):
-        is_full = value.family is Family.FULL
-        return is_full and value.expr.inputs[0] in (sc.constant(0), sc.constant(0.0))
-    return value in (sc.constant(0), sc.constant(0.0))

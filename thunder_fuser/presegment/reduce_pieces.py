@@ -113,7 +113,7 @@ def _pieces(tv: TensorView, dim: int) -> Iterator[tuple[int, int]]:
             case Expr(op=row) as made if row.family is Family.POINTWISE:
                 more = {t for t in made.tensors if t.shape == of.shape} - seen
                 todo, seen = [*todo, *more], seen | more
-            case Expr(op=row) as made if row.name == "cat" and made.attr("dim") == dim:
+            case Expr(op=row) as made if row.name == "cat" and made.dim == dim:
                 ends = ((a, b) for _, a, b in joined(made, dim))
                 yield max(ends, key=lambda piece: piece[1] - piece[0])
             case Expr(op=row) as made if row.name == "pad":

@@ -46,11 +46,12 @@ from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion, following, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.stages import box, expanded, reshaped
+from thunder_fuser.target import Target
 
 MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums are read again, where
 # they do not meet
@@ -89,15 +90,13 @@ class _Plane:
         return prod(self.sizes[k] for k in dims - self.common) if summed == sorted(summed) else None
 
 
-def share_sums(
-    fusion: Fusion, multiprocessors: int, is_by_places: Test, max_cluster: int = 1
-) -> Fusion:
+def share_sums(fusion: Fusion, target: Target, is_by_places: Test) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
     that sum the same dims are summed without factors where these are fewer, or all of them are
     `is_by_places`, and stored where these are summed."""
-    planes = _planes(fusion, multiprocessors, is_by_places)
+    planes = _planes(fusion, target, is_by_places)
     apart = {tv for tv in _spread(fusion, planes) if not planes[tv].are_alike}
-    meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors, max_cluster)
+    meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, target)
     met = {planes[tv] for tv in meeting}
     planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or p.are_alike}
     apart = apart.intersection(planes) - meeting.keys()
@@ -128,7 +127,7 @@ def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
     return found
 
 
-def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[TensorView, _Plane]:
+def _planes(fusion: Fusion, target: Target, is_by_places: Test) -> dict[TensorView, _Plane]:
     """The sums that share what they reduce with others that read the same in the same order."""
     groups: dict[tuple[TensorView, frozenset[_Order], int, DataType], list[TensorView]] = {}
     for tv in filter(_is_sum, fusion.tensors):
@@ -141,10 +140,10 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
     found: dict[TensorView, _Plane] = {}
     for (_, _, count, _), sums in groups.items():
         plane = _shared(sums)
-        if plane is None or count < MIN_PLANE * multiprocessors:
+        if plane is None or count < MIN_PLANE * target.multiprocessors:
             continue
         is_whole = all(map(is_by_places, sums)) or _are_fewer(sums, plane)
-        if is_whole if plane.are_alike else prod(plane.rows) >= multiprocessors:
+        if is_whole if plane.are_alike else prod(plane.rows) >= target.multiprocessors:
             found |= {tv: plane for tv in sums if tv not in found}
     return found
 
@@ -169,10 +168,7 @@ def _is_wide(plane: _Plane) -> bool:
 def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Iterable[TensorView]:
     """Products of elements of the planes, of memory alone, that results need beside the sums."""
     sizes = {prod(plane.sizes) for plane in planes.values()}
-    late = set[TensorView]()
-    for tv in fusion.tensors:
-        if tv in planes or not late.isdisjoint(tv.producers):
-            late.add(tv)
+    late = following(planes, fusion.tensors)
     for tv in topological(fusion.roots, planes.keys()):
         is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
         if tv.is_of("mul") and is_exact and tv not in late and prod(tv.shape) in sizes:
@@ -182,8 +178,7 @@ def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Itera
 def _meeting(
     fusion: Fusion,
     planes: Mapping[TensorView, _Plane],
-    multiprocessors: int,
-    max_cluster: int,
+    target: Target,
 ) -> dict[TensorView, int]:
     """The sums of rows that meet in a block, and how many rows do: all those of a plane, or none,
     as one that is stored first is known to a kernel behind it alone."""
@@ -192,25 +187,23 @@ def _meeting(
         sums = [tv for tv, other in planes.items() if other == plane]
         counts = {plane.met(_reduced(tv, plane.sizes)) for tv in sums}
         count = counts.pop()
-        if count and not counts and _do_meet(fusion, plane, count, multiprocessors, max_cluster):
+        if count and not counts and _do_meet(fusion, plane, count, target):
             found |= dict.fromkeys(sums, count)
     return found
 
 
-def _do_meet(
-    fusion: Fusion, plane: _Plane, count: int, multiprocessors: int, max_cluster: int
-) -> bool:
-    """True where each block, or each cluster of up to `max_cluster`, has so many rows of the plane,
-    and they keep the machine busy."""
+def _do_meet(fusion: Fusion, plane: _Plane, count: int, target: Target) -> bool:
+    """True where each block, or each cluster, has so many rows of the plane, and they keep the
+    machine busy."""
     sizes = [tv.dtype.itemsize for tv in inputs_of_size(fusion, prod(plane.sizes))]
     lanes, registers = vector_of(plane.columns, sizes)
     vectors, groups = plane.columns // lanes, prod(plane.rows) // count
     is_whole = lanes == vector_of(WIDTH, sizes)[0]  # odd rows have other vectors when they are met
-    held = met_rows_held(count, vectors, lanes, registers, max_cluster if is_whole else 1)
+    held = met_rows_held(count, vectors, lanes, registers, target.max_cluster if is_whole else 1)
     if held is None or plane.columns <= MAX_SHORT_REDUCTION:
         return False
     most = MAX_MET if held.cluster <= 2 else MAX_MET_APART
-    return count <= most and is_busy(groups * held.cluster, multiprocessors)
+    return count <= most and is_busy(groups * held.cluster, target.multiprocessors)
 
 
 def _shared(sums: Sequence[TensorView]) -> _Plane | None:

@@ -21,7 +21,7 @@ from math import prod
 from thunder_fuser.analysis.reductions import is_long, is_reduction
 from thunder_fuser.analysis.views import is_stop
 from thunder_fuser.ir.build import again, call
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion, following, topological
 from thunder_fuser.ir.rewrite import lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
@@ -60,10 +60,8 @@ def slice_first(fusion: Fusion) -> Fusion:
 
 def _is_read_again(fusion: Fusion, parts: Stretches) -> bool:
     """True where something is sliced behind the reductions of pieces all the same."""
-    made, behind = set(parts.known.values()), set[TensorView]()
-    for tv in fusion.tensors:
-        if not behind.isdisjoint(tv.producers) or (tv in made and is_reduction(tv)):
-            behind.add(tv)
+    made = set(parts.known.values())
+    behind = following(filter(is_reduction, made), fusion.tensors)
     return any(tv.is_of("slice") and tv in behind for tv in made)
 
 

@@ -37,6 +37,6 @@ def _split(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     if order.shape[0] < MIN_TERMS or not is_ordering(ends) or ends.definition is None:
         return None
     (keys,) = ends.definition.tensors
-    dim, skip = expr.attr("dim"), expr.attr("skip")
+    dim, skip = expr.dim, expr.attr("skip")
     pieces = call("group_pieces", x, order, keys, dim=dim, skip=skip, size=SIZE)
     return call("group_sum_of_pieces", x, order, ends, pieces, dim=dim, skip=skip, size=SIZE)

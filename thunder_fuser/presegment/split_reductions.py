@@ -95,6 +95,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
+from thunder_fuser.target import Target
 
 MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
@@ -130,15 +131,14 @@ class Deal:
         return self.parts * self.run
 
 
-def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such sums in two stages. Up to `max_cluster` blocks can hold a row. Inputs stay
-    the same tensors."""
+def split_reductions(fusion: Fusion, target: Target) -> Fusion:
+    """`fusion` with such sums in two stages. Inputs stay the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
     ahead = needed_by_rows(along)
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if tv.expr.op.neutral is None}
-    is_kept = kept_columns(fusion, max_cluster)
+    is_kept = kept_columns(fusion, target.max_cluster)
     unfinished = {_operands(tv) for tv in fusion.tensors if is_down(tv) and not is_summed(tv)}
 
     @cache
@@ -154,9 +154,9 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
         row = row_of(plane)
         if (samples := _samples(tv)) is not None:
             is_even = plane in even
-            deal = _of_samples(*samples, row, is_even, multiprocessors, max_cluster)
+            deal = _of_samples(*samples, row, is_even, target)
             return None if deal is None else _in_samples(tv, inputs[0], deal)
-        found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
+        found = _dealt(tv, row, plane in even, target)
         return None if found is None else in_two(tv, inputs[0], found)
 
     return rewrite(fusion, rule)
@@ -184,24 +184,23 @@ def _of_samples(
     terms: int,
     row: WalkedRow,
     is_even: bool,
-    multiprocessors: int,
-    max_cluster: int,
+    target: Target,
 ) -> Deal | None:
     """How the rows of each sample are dealt out, in runs of short ones that a block walks at once,
     or in as many parts as blocks walk at a time, of which the last may have fewer rows.
     The sums of parts are read again, by every element of the result. Where `is_even` all have as
     many."""
-    if is_much(samples * terms * row.columns, multiprocessors):
-        for rows, several in _short_runs(terms, row, row.is_plain and max_cluster > 1):
-            at_once = several * multiprocessors
+    if is_much(samples * terms * row.columns, target.multiprocessors):
+        for rows, several in _short_runs(terms, row, row.is_plain and target.copies_stretches):
+            at_once = several * target.multiprocessors
             found = _samples_in_runs(samples, terms, row, rows, at_once, is_even)
-            if found is not None and is_busy(samples * found.parts, multiprocessors):
+            if found is not None and is_busy(samples * found.parts, target.multiprocessors):
                 return found
-    blocks = blocks_of_row(row, max_cluster)
-    is_large = row.is_worth_a_walk(samples * terms, multiprocessors)
+    blocks = blocks_of_row(row, target.max_cluster)
+    is_large = row.is_worth_a_walk(samples * terms, target.multiprocessors)
     if blocks is None or row.vectors < MIN_VECTORS or not is_large:
         return None
-    wanted = rows_at_once(row, blocks, multiprocessors) // samples
+    wanted = rows_at_once(row, blocks, target.multiprocessors) // samples
     limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
     parts = _parts(terms, limit, 1, is_even) if limit > 1 else None
     return None if parts is None else Deal(parts)
@@ -256,8 +255,7 @@ def _dealt(
     tv: TensorView,
     row: WalkedRow,
     is_even: bool,
-    multiprocessors: int,
-    max_cluster: int,
+    target: Target,
 ) -> Deal | None:
     """How one of the sums down the columns of such rows is dealt out, to as many parts as are
     walked at a time; None to leave it. Where `is_even` all parts have as many rows."""
@@ -270,22 +268,22 @@ def _dealt(
     are_many = terms >= MIN_TERMS
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
-    is_long_walk = are_many and is_much(terms * columns, multiprocessors)
+    is_long_walk = are_many and is_much(terms * columns, target.multiprocessors)
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
     found = None
-    if is_long_walk and not is_even and row.is_plain and max_cluster > 1:
+    if is_long_walk and not is_even and row.is_plain and target.copies_stretches:
         share = share_beside(columns, MAX_ALIGNMENT // row.lanes, row.is_stored)
-        found = in_stretches(terms, share, multiprocessors)
+        found = in_stretches(terms, share, target)
     is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes
     if found is None and is_apart and row.is_plain and is_long_walk:
-        found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
+        found = _shifted(terms, shifted, row.sums, period, is_even, target)
     if found is None and is_short(vectors) and is_long_walk:
-        found = _side_by_side(terms, vectors, is_even, multiprocessors)
+        found = _side_by_side(terms, vectors, is_even, target)
     if found is not None:
         return found
-    blocks = blocks_of_row(row, max_cluster)
-    is_large = row.is_worth_a_walk(terms, multiprocessors)
+    blocks = blocks_of_row(row, target.max_cluster)
+    is_large = row.is_worth_a_walk(terms, target.multiprocessors)
     if row.vectors < MIN_VECTORS or blocks is None or not is_large:
         return None
     if blocks == 1 and not are_many:
@@ -293,27 +291,27 @@ def _dealt(
     is_even = is_even or is_short(vectors)  # what comes side by side is all there or none of it
     most = terms // MIN_TURNS
     if blocks == 1:
-        limit = min(rows_at_once(row, blocks, multiprocessors), most)
+        limit = min(rows_at_once(row, blocks, target.multiprocessors), most)
         parts = _parts(terms, limit, period, is_even)
     else:
-        at_once = rows_at_once(row, blocks, multiprocessors)
+        at_once = rows_at_once(row, blocks, target.multiprocessors)
         allowed = (n for n in range(period, most + 1, period) if not (is_even and terms % n))
         parts = groups_of_rows(row, terms, at_once, allowed)
-    if parts is None or not is_busy(parts * blocks, multiprocessors):
+    if parts is None or not is_busy(parts * blocks, target.multiprocessors):
         return None
     return Deal(parts)
 
 
-def _side_by_side(terms: int, vectors: int, is_even: bool, multiprocessors: int) -> Deal | None:
+def _side_by_side(terms: int, vectors: int, is_even: bool, target: Target) -> Deal | None:
     """Of short rows, the neighbours that a block walks at once: so that most threads have one, of
     as many as there can be on the machine at a time."""
     threads = threads_of_row(vectors)
-    walking, most = SHORT_THREADS * multiprocessors, terms // MIN_SHORT_ROWS
+    walking, most = SHORT_THREADS * target.multiprocessors, terms // MIN_SHORT_ROWS
 
     def dealt(count: int, rows: int) -> Deal | None:
         limit = min(walking // (threads * count), most)
         parts = _parts(rows, limit, 1, is_even) if limit > 1 else None
-        return Deal(parts, count) if parts and is_busy(parts, multiprocessors) else None
+        return Deal(parts, count) if parts and is_busy(parts, target.multiprocessors) else None
 
     counts = rows_side_by_side(threads, terms)
     found = [deal for n in counts if (deal := dealt(n, terms // n))]
@@ -323,17 +321,17 @@ def _side_by_side(terms: int, vectors: int, is_even: bool, multiprocessors: int)
 
 
 def _shifted(
-    terms: int, vectors: int, sums: int, period: int, is_even: bool, multiprocessors: int
+    terms: int, vectors: int, sums: int, period: int, is_even: bool, target: Target
 ) -> Deal | None:
     """Of short rows of odd length, those that begin in the same lane: a multiple of `period` rows
     apart."""
     threads = threads_beside(vectors, sums)
     if threads is None:
         return None
-    blocks, most = SHORT_THREADS * multiprocessors // THREADS, terms // MIN_SHORT_ROWS
+    blocks, most = SHORT_THREADS * target.multiprocessors // THREADS, terms // MIN_SHORT_ROWS
 
     def dealt(parts: int | None, counts: Sequence[int]) -> Deal | None:
-        if not parts or not counts or not is_busy(parts, multiprocessors):
+        if not parts or not counts or not is_busy(parts, target.multiprocessors):
             return None
         return Deal(parts, counts[0], is_apart=True)
 
@@ -371,14 +369,14 @@ def _divisor(size: int, limit: int, factor: int) -> int | None:
     return next((d for d in range(most, least - 1, -factor) if size % d == 0), None)
 
 
-def in_stretches(terms: int, share: Share | None, multiprocessors: int) -> Deal | None:
+def in_stretches(terms: int, share: Share | None, target: Target) -> Deal | None:
     """Of short rows of which a thread has such a share, the neighbours that pass through a block's
     shared memory at once, where there is an engine for that: GPUs with clusters have it."""
     if share is None:
         return None
     runs, most = ceil_div(terms, share.rows), terms // MIN_SHORT_ROWS
-    limit = min(share.blocks * multiprocessors, most)
-    if not is_busy(limit, multiprocessors):
+    limit = min(share.blocks * target.multiprocessors, most)
+    if not is_busy(limit, target.multiprocessors):
         return None
     return Deal(ceil_div(runs, ceil_div(runs, limit)), share.rows)
 

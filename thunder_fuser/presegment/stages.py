@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
 
 from thunder_fuser.analysis.reductions import terms_type
 from thunder_fuser.ir import scalar as sc
@@ -66,6 +67,11 @@ def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> Ten
     for dims in stages:
         source = produce(tv.expr.op, [source], {"dims": dims})
     return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
+
+
+def product(factors: Iterable[TensorView]) -> TensorView:
+    """Of one factor at least, from the first on."""
+    return reduce(partial(call, "mul"), factors)
 
 
 def marked(tv: TensorView, inputs: Sequence[Value], **marks: int) -> TensorView:

@@ -61,7 +61,7 @@ class Stretches:
             case Expr(op=row, inputs=(TensorView() as source,)) as made if is_reduction(tv):
                 kept = [dim for dim in range(source.ndim) if dim not in made.dims()]
                 return again(made, [self.of(source, replace(stretch, dim=kept[stretch.dim]))])
-            case Expr(op=row) as made if row.name == "cat" and made.attr("dim") == stretch.dim:
+            case Expr(op=row) as made if row.name == "cat" and made.dim == stretch.dim:
                 for source, start, end in joined(made, stretch.dim):
                     if start <= stretch.start and stretch.end <= end:
                         ends = {"start": stretch.start - start, "end": stretch.end - start}

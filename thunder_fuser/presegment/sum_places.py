@@ -28,6 +28,7 @@ from thunder_fuser.presegment.pack_rows import (
 from thunder_fuser.presegment.parts import Parts, has_parts
 from thunder_fuser.presegment.stages import reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
+from thunder_fuser.target import Target
 
 MIN_BYTES = 360 * 1024  # read of a plane, per multiprocessor, that are worth a third launch
 MIN_BYTES_HELD = 2 * MIN_BYTES  # where it takes the place of one that reads the plane once
@@ -48,7 +49,7 @@ class _Batch:
 
 
 def by_places(
-    fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int, is_shared: Test
+    fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target, is_shared: Test
 ) -> Test:
     """True for reductions of channels that are summed so, of inputs of `fusion` that lie as
     `layouts`, and of planes that nothing else is reduced of: the gradient of a norm of each place
@@ -60,7 +61,7 @@ def by_places(
     found = {
         elements
         for elements, sums in of_plane.items()
-        if _are_worth(sums, elements, layouts, multiprocessors, is_shared)
+        if _are_worth(sums, elements, layouts, target, is_shared)
     }
 
     def is_by_places(tv: TensorView) -> bool:
@@ -74,7 +75,7 @@ def _are_worth(
     sums: Sequence[TensorView],
     elements: int,
     layouts: Mapping[TensorView, Layout],
-    multiprocessors: int,
+    target: Target,
     is_shared: Test,
 ) -> bool:
     """True for the reductions of a plane, all of channels whose places fill no vectors, that read
@@ -88,7 +89,7 @@ def _are_worth(
     lanes = MAX_ALIGNMENT // min(widths)
     is_narrow = gcd(batches[0].places, lanes) * min(widths) < WIDE_ENOUGH
     least = MIN_BYTES if all(map(is_shared, sums)) else MIN_BYTES_HELD
-    is_large = elements * sum(widths) >= least * multiprocessors
+    is_large = elements * sum(widths) >= least * target.multiprocessors
     return is_narrow and is_large and batches[0].images >= MIN_IMAGES
 
 

@@ -25,11 +25,12 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.cut_rows import piece_size
 from thunder_fuser.presegment.stages import reduced, widened
+from thunder_fuser.target import Target
 
 MIN_COLUMNS = 1024  # of rows that are read in aligned vectors though weights are read beside them
 
 
-def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
+def sum_rows_first(fusion: Fusion, target: Target) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor, or of
     rows that may be cut: parts of fewer rows would leave some idle."""
 
@@ -38,8 +39,8 @@ def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         ahead = _rows_ahead(tv) if _is_total(tv) else None
         found = ahead or (_rows_apart(tv) if _is_total(tv) else None)
-        is_cut = ahead is not None and _may_be_cut(ahead, multiprocessors)
-        if found is None or (found[0] < multiprocessors and not is_cut):
+        is_cut = ahead is not None and _may_be_cut(ahead, target)
+        if found is None or (found[0] < target.multiprocessors and not is_cut):
             return None
         source = widened(tv, inputs[0])
         outer = _outer_dims(source.shape, found)
@@ -58,10 +59,10 @@ def _is_total(tv: TensorView) -> bool:
     return tv.is_of("sum") and is_long(tv) and tv.ndim == 0
 
 
-def _may_be_cut(plane: tuple[int, int], multiprocessors: int) -> bool:
+def _may_be_cut(plane: tuple[int, int], target: Target) -> bool:
     """True for rows that blocks may have equal pieces of, each of which one keeps (`cut_rows.py`).
     Others are read as often for a sum of each as for one of all, which needs no launch more."""
-    return plane[1] >= MIN_SHARED and piece_size(plane, multiprocessors) is not None
+    return plane[1] >= MIN_SHARED and piece_size(plane, target) is not None
 
 
 def _rows_ahead(tv: TensorView) -> tuple[int, int] | None:

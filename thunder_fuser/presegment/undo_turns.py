@@ -29,13 +29,13 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
+from thunder_fuser.target import Target
 
 Order = tuple[int, ...]  # the dim of what is permuted that each dim of the result is
 
 
-def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
-    """`fusion` without permutations before such reductions, on a machine with clusters of so many
-    blocks. Inputs stay the same tensors."""
+def undo_turns(fusion: Fusion, target: Target) -> Fusion:
+    """`fusion` without permutations before such reductions. Inputs stay the same tensors."""
     turns, mixed = _turns(fusion)
     if not turns:
         return fusion
@@ -49,7 +49,7 @@ def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
             return False
         planes = (t for t in needs[tv] if prod(t.shape) == _terms(tv))
         return not plain.isdisjoint(planes) or not are_kept(
-            fusion, *terms_and_results(tv), max_cluster
+            fusion, *terms_and_results(tv), target.max_cluster
         )
 
     found = list(filter(is_undone, fusion.tensors))

@@ -34,6 +34,7 @@ from thunder_fuser.analysis.kept_rows import (
 )
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, output_layout, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
+from thunder_fuser.analysis.precision import behind_turns
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
@@ -57,11 +58,11 @@ from thunder_fuser.presegment.plane_forms import (
 from thunder_fuser.presegment.split_reductions import Deal, in_two
 from thunder_fuser.presegment.stages import padded, reshaped, widened
 from thunder_fuser.target import (
-    HOPPER_SHARED_BYTES,
     LINE,
     REGISTER_BYTES,
     SECTOR,
     WARP,
+    Target,
     blocks_among,
     clusters_at_once,
     clusters_up_to,
@@ -86,9 +87,7 @@ UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is un
 def walk_columns(
     fusion: Fusion,
     layouts: Mapping[TensorView, Layout],
-    multiprocessors: int,
-    max_cluster: int = 1,
-    shared_bytes: int = HOPPER_SHARED_BYTES,
+    target: Target,
 ) -> Fusion:
     """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Inputs stay the same
     tensors."""
@@ -103,7 +102,6 @@ def walk_columns(
     sums = [tv for tv in fusion.tensors if is_long_reduction(tv) and tv not in {*ahead, *along}]
     forms = forms_of(planes, ahead)
     over = {tv: forms[form] for tv in sums if (form := form_of(tv)) in forms}
-    machine = multiprocessors, max_cluster, shared_bytes
     groups: dict[tuple[int, ...], Dealt] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if plane in (terms_of(tv).shape, over.get(tv))]
@@ -114,7 +112,7 @@ def walk_columns(
         samples = {samples_of(tv) for tv in beside}
         if len(samples) > 1:
             continue
-        count = _groups(fusion, layouts, plane, dim, beside, *machine)
+        count = _groups(fusion, layouts, plane, dim, beside, target)
         if count is not None:
             groups[plane] = count
 
@@ -154,9 +152,7 @@ def _groups(
     plane: tuple[int, ...],
     dim: int,
     sums: Sequence[TensorView],
-    multiprocessors: int,
-    max_cluster: int,
-    shared_bytes: int,
+    target: Target,
 ) -> Dealt | None:
     """How the columns of a plane are dealt to blocks; None where there are no `sums` over all of
     them, the plane is small or its rows are long, or they lie row after row. Where no number of
@@ -168,11 +164,11 @@ def _groups(
     planes = inputs_of_size(fusion, prod(plane))
     itemsizes = [tv.dtype.itemsize for tv in planes]
     read, rows = sum(itemsizes), plane[dim]
-    if read * prod(plane) < MIN_WALKED * multiprocessors:
+    if read * prod(plane) < MIN_WALKED * target.multiprocessors:
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     along = sum(is_of_rows(tv, {plane: dim}) for tv in fusion.tensors)
-    made = [_stored(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
+    made = [behind_turns(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
     turned = {tv: _is_turned(tv, layouts, rows, inner) for tv in (*planes, *made)}
     if turned and all(turned.values()):
         return None
@@ -181,33 +177,34 @@ def _groups(
     images = vectors * lanes // inner
     if (samples := samples_of(sums[0])) > 1:
         tall = columns if made or columns.is_turned else columns.as_tall()
-        return _of_samples(tall, prod(plane) // (rows * tall.lanes), samples, multiprocessors)
-    are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
+        return _of_samples(tall, prod(plane) // (rows * tall.lanes), samples, target)
+    are_many = target.copies_stretches and images >= MIN_IMAGES * target.multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
-    if are_many and (blocks := _in_slots(fusion, turned, plane, dim, sums, inner, shared_bytes)):
-        walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
+    if are_many and (blocks := _in_slots(fusion, turned, plane, dim, sums, inner, target)):
+        walkers = ceil_div(images, ceil_div(images, blocks * target.multiprocessors))
         if may_pad or images % walkers == 0:
             return Dealt(walkers, inner)
-    if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
+    if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, target):
         return Dealt(images, inner)
     part = 8 * len(sums) * rows / (prod(plane) * read)  # that one of each group adds to the bytes
     may_lag = may_pad and lanes == 1 and read * rows >= MIN_ODD
-    if may_lag and (odd := columns.odd(inner, images, max_cluster)) is not None:
+    if may_lag and (odd := columns.odd(inner, images, target)) is not None:
         odd_lanes, blocks, cluster = odd
-        tiles, places = tiles_of(inner, odd_lanes), clusters_at_once(cluster, multiprocessors)
+        tiles, places = (
+            tiles_of(inner, odd_lanes),
+            clusters_at_once(cluster, target.multiprocessors),
+        )
         count = _fastest(images * tiles, max(blocks, 1) * places, part, places)
         run = STORED * odd_lanes
         return None if count is None else Dealt(count, run, (inner, tiles * run))
     if not (columns.are_short or _needed_whole(fusion, plane)):
         return None  # no element waits for its column: rows are walked, with sums down them beside
-    if not (cluster := columns.cluster(max_cluster)):
+    if not (cluster := columns.cluster(target)):
         return None
-    return columns.shared_by(cluster).dealt(vectors, cluster, part, multiprocessors, may_pad)
+    return columns.shared_by(cluster).dealt(vectors, cluster, part, target, may_pad)
 
 
-def _of_samples(
-    columns: _Columns, vectors: int, samples: int, multiprocessors: int
-) -> Dealt | None:
+def _of_samples(columns: _Columns, vectors: int, samples: int, target: Target) -> Dealt | None:
     """The same of samples of as many columns, each in tiles that several groups have by turns: so
     many that the machine is full, and soonest done. None where no tiles divide a sample, or a block
     has no room for one. Tall columns lie side by side in part of a warp, whose shuffles reach no
@@ -217,14 +214,14 @@ def _of_samples(
     run = gcd(own, columns.run) if columns.is_tall else run
     if run < columns.least or not columns.fit:
         return None
-    tiles, slots = own // run, max(columns.blocks(run), 1) * multiprocessors
+    tiles, slots = own // run, max(columns.blocks(run), 1) * target.multiprocessors
 
     def cost(parts: int) -> float:
         return ceil_div(samples * parts, slots) * (tiles // parts + BEGINNING)
 
     counts = range(2 if columns.is_tall else 1, min(tiles, MOST_PARTS) + 1)
     parts = min((n for n in counts if tiles % n == 0), key=cost, default=0)
-    is_busy = 2 * samples * parts >= multiprocessors
+    is_busy = 2 * samples * parts >= target.multiprocessors
     return Dealt(parts, run * columns.lanes, samples=samples) if is_busy else None
 
 
@@ -258,7 +255,7 @@ def _in_slots(
     dim: int,
     sums: Sequence[TensorView],
     inner: int,
-    shared_bytes: int,
+    target: Target,
 ) -> int:
     """Blocks of a multiprocessor that have images in shared memory, one after another; 0 for others
     than such images, and where more planes are stored than read."""
@@ -283,15 +280,8 @@ def _in_slots(
     images = ImagePlanes(
         plane[dim], inner // lanes, lanes, *held, turned=beside, turns_out=turns_out
     )
-    found = images.slots(shared_bytes)
+    found = images.slots(target)
     return 0 if found is None else found.blocks
-
-
-def _stored(tv: TensorView) -> TensorView:
-    """What a result that is a permutation is a view of."""
-    while tv.is_of("permute"):
-        (tv,) = tv.producers
-    return tv
 
 
 def _is_turned(
@@ -365,7 +355,7 @@ class _Columns:
         return self.rows * sum(self.itemsizes) <= MAX_ROW
 
     def dealt(
-        self, vectors: int, cluster: int, part: float, multiprocessors: int, may_pad: bool
+        self, vectors: int, cluster: int, part: float, target: Target, may_pad: bool
     ) -> Dealt | None:
         """Tiles of so many vectors of columns for blocks of a cluster, as `_fastest` deals them;
         None where one has less than a sector of each row."""
@@ -373,11 +363,11 @@ class _Columns:
         if run * self.lanes * min(self.itemsizes) < SECTOR:
             return None
         at_once = max(self.blocks(run), 1 if cluster == 1 else 2)
-        tiles, places = ceil_div(vectors, run), clusters_at_once(cluster, multiprocessors)
+        tiles, places = ceil_div(vectors, run), clusters_at_once(cluster, target.multiprocessors)
         count = _fastest(tiles, at_once * places, part, places, vectors % run == 0, may_pad)
         return None if count is None else Dealt(count, run * self.lanes)
 
-    def cluster(self, max_cluster: int) -> int:
+    def cluster(self, target: Target) -> int:
         """How many blocks will share them, if one has no room: by the rule of the schedule
         (`analysis/kept_rows.py`), of which registers are known here. 0 where no cluster has, if
         they are not so short that a block has a sector of each row."""
@@ -387,10 +377,10 @@ class _Columns:
         if self.is_turned:
             return alone
         column, wide = self._column(), sorted({max(ACROSS, self.least), self.least}, reverse=True)
-        found = sharing(column, wide, clusters_up_to(max_cluster), column.fit_twice)
+        found = sharing(column, wide, clusters_up_to(target.max_cluster), column.fit_twice)
         return alone if found is None else found[-1]
 
-    def keep_images(self, inner: int, max_cluster: int) -> bool:
+    def keep_images(self, inner: int, target: Target) -> bool:
         """True for images with so many places that blocks of a cluster keep as a whole, beside
         sums over them in the registers of the only one. It was no better for 16 bits, of which as
         many bytes are twice the instructions."""
@@ -400,17 +390,17 @@ class _Columns:
         column = self._column()
         return any(
             column.shared_by(cluster).blocks(vectors * down, down) > 0
-            for down, cluster in blocks_of_image(column, vectors, max_cluster)
+            for down, cluster in blocks_of_image(column, vectors, target.max_cluster)
         )
 
-    def odd(self, width: int, images: int, max_cluster: int) -> tuple[int, int, int] | None:
+    def odd(self, width: int, images: int, target: Target) -> tuple[int, int, int] | None:
         """Lanes of vectors of images of such a width whose rows are no whole ones, blocks that a
         multiprocessor has at a time, and those that share rows."""
         if self.is_turned:
             return None
         for lanes in lanes_of(self.itemsizes, self.rows, width, images, has_sums=True):
             column = replace(self, lanes=lanes)._column()
-            found = odd_sharing(column, lanes, max_cluster, column.fit_twice, HELD_REGISTERS)
+            found = odd_sharing(column, lanes, target.max_cluster, column.fit_twice, HELD_REGISTERS)
             if found is not None:
                 across, down, cluster = found
                 return lanes, column.shared_by(cluster).blocks(across * down, down), cluster

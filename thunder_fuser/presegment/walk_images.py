@@ -43,6 +43,7 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.group_rows import Images, images_of
 from thunder_fuser.presegment.split_reductions import MIN_TURNS, Deal, in_parts, in_two
 from thunder_fuser.presegment.stages import reduced, reshaped
+from thunder_fuser.target import Target
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class _Sums:
         return *self.down, *self.shared
 
 
-def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such sums walked by the same blocks. Up to `max_cluster` can hold a row."""
-    is_kept = kept_columns(fusion, max_cluster)
+def walk_images(fusion: Fusion, target: Target) -> Fusion:
+    """`fusion` with such sums walked by the same blocks."""
+    is_kept = kept_columns(fusion, target.max_cluster)
     deals: dict[TensorView, tuple[Images, Deal]] = {}
     for sums in _found(fusion):
         if any(map(is_kept, sums.all)):
@@ -69,7 +70,7 @@ def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> F
         row = walked_row(sums.images.plane, fusion, len(sums.all))
         is_even = any(tv.expr.op.neutral is None for tv in sums.all)
         most = MAX_SHORT_REDUCTION if sums.down else sums.images.count
-        deal = _deal(sums.images, row, most, is_even, multiprocessors, max_cluster)
+        deal = _deal(sums.images, row, most, is_even, target)
         if deal is not None:
             deals |= dict.fromkeys(sums.all, (sums.images, deal))
 
@@ -107,24 +108,23 @@ def _deal(
     row: WalkedRow,
     most: int,
     is_even: bool,
-    multiprocessors: int,
-    max_cluster: int,
+    target: Target,
 ) -> Deal | None:
     """A part for each row of an image, or for the same of each of up to `most` parts of the images
     if the machine has as many at once. None where rows are short, or not to be walked by a block
     each, as those of which each lane would be loaded alone."""
     lanes = gcd(images.columns, row.lanes)
     vectors = images.columns // lanes
-    is_large = row.is_worth_a_walk(images.plane[0], multiprocessors)
+    is_large = row.is_worth_a_walk(images.plane[0], target.multiprocessors)
     is_odd = 2 * lanes < row.lanes
-    if is_short(vectors) or is_odd or not is_large or blocks_of_row(row, max_cluster) != 1:
+    if is_short(vectors) or is_odd or not is_large or blocks_of_row(row, target.max_cluster) != 1:
         return None
-    at_once = rows_at_once(row, 1, multiprocessors)
+    at_once = rows_at_once(row, 1, target.multiprocessors)
     most = min(images.count // MIN_TURNS, most, at_once)
     counts = [n for n in range(1, most + 1) if not (is_even and images.count % n)]
     fitting = [n for n in counts if n * images.rows <= at_once]
     parts = max(fitting or counts[:1], default=0) * images.rows
-    return Deal(parts) if is_busy(parts, multiprocessors) else None
+    return Deal(parts) if is_busy(parts, target.multiprocessors) else None
 
 
 def _of_images(tv: TensorView, source: Value, images: Images, deal: Deal) -> TensorView:

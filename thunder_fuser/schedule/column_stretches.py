@@ -83,7 +83,7 @@ def _dealt(
     tiles = ceil_div(axes.vector.size, across)
     enough = ceil_div(rows * tiles, ENOUGH * target.multiprocessors)
     batch = ceil_div(min(BLOCK_BYTES // row, enough, rows), down * step)
-    batch = (batch - 1 + batch % 2) * step or step
+    batch = (batch - 1 + batch % 2) * step
     block = down * batch * row + 2 * down * across * work.states + RESERVED_BYTES
     at_once = target.shared_bytes // block
     return replace(

@@ -331,13 +331,13 @@ def whole_images(room: Room, parameters: KeptParameters) -> Tile | None:
 def _in_slots(room: Room, vectors: int) -> Tile | None:
     """All places of images that pass through shared memory."""
     needs, target = room.held.slots, room.target
-    if needs is None or target.max_cluster == 1:
+    if needs is None or not target.copies_stretches:
         return None
     along, beside = (sum(map(state_bytes, tvs)) for tvs in (room.reductions, room.held.sums))
     rows, lanes = room.axes.row.size, room.axes.lanes
     of_each, turned = (needs.of_row, needs.of_place), (needs.turned, needs.turns_out)
     planes = ImagePlanes(rows, vectors, lanes, needs.itemsizes, along, beside, *of_each, *turned)
-    found, images = planes.slots(target.shared_bytes), room.axes.vector.size // vectors
+    found, images = planes.slots(target), room.axes.vector.size // vectors
     if found is None or (not beside and images < found.blocks * target.multiprocessors):
         return None
     down = planes.down(found.threads)

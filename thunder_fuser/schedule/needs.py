@@ -26,15 +26,6 @@ def needs_of(
     return demand(results, segment.leaves.union(segment.long, reductions))
 
 
-def following(segment: Segment, made: Iterable[TensorView]) -> set[TensorView]:
-    """What is `made`, and what the segment computes from it."""
-    found = set(made)
-    for tv in segment.tensors:
-        if tv not in segment.leaves and not found.isdisjoint(tv.producers):
-            found.add(tv)
-    return found
-
-
 def reductions_read(
     results: Iterable[Element], needs: Demand, own: Mapping[TensorView, Index]
 ) -> list[Element]:

@@ -30,10 +30,7 @@ from thunder_fuser.analysis.reductions import is_picked
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.needs import (
-    check_sums,
-    place_beside,
-)
+from thunder_fuser.schedule.needs import check_sums, place_beside
 from thunder_fuser.schedule.parameters import MAX_LANES, PickParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -122,7 +119,7 @@ def schedule(
     if len(segment.long) != 1 or not all(map(is_picked, segment.long)):
         raise Rejected("not a sum of elements that have an index each, or others beside it")
     (tv,) = segment.long
-    (dim,) = (k for k in [tv.expr.attr("dim")] if isinstance(k, int))
+    dim = tv.expr.dim
     if prod(tv.shape[dim + 1 :]) != 1:
         raise Rejected("an index of each element along another dim than the innermost")
     places, columns = tv.expr.tensors[0].shape[dim], tv.shape[dim]

@@ -39,10 +39,10 @@ from thunder_fuser.analysis.reductions import (
 from thunder_fuser.analysis.short_rows import Share, shifted_vectors
 from thunder_fuser.analysis.views import elements_as_viewed
 from thunder_fuser.ir.domain import IterDomain, axis
-from thunder_fuser.ir.fusion import topological
+from thunder_fuser.ir.fusion import following, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
-from thunder_fuser.schedule.needs import following, needs_of
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
@@ -407,7 +407,7 @@ def _lies_in_rows(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -
     """True where what follows from what rows come to lies in the same rows, one element for each of
     theirs. Vectors reach beside a row, and a place there must not be one of another row: as where
     channels are numbered anew behind their groups', or rows are rolled."""
-    behind = (tv for tv in following(segment, long) if prod(tv.shape) == plane.elements)
+    behind = (tv for tv in following(long, segment.made) if prod(tv.shape) == plane.elements)
     return all(prod(s.value.shape) <= plane.elements for s in segment.stores) and all(
         _ends_in_rows(tv.shape, plane.columns) and tv.family is not Family.CAT for tv in behind
     )

@@ -54,7 +54,7 @@ def beside_sums_in_stretches(
     """The axes of rows that were dealt to blocks in such stretches, for the sums `down` their
     columns; None where they were not."""
     dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
-    if target.max_cluster == 1 or axes.group.size == 1:
+    if not target.copies_stretches or axes.group.size == 1:
         return None
     itemsize = _itemsize(segment, axes)
     shares = [share_beside(axes.columns, itemsize, is_stored) for is_stored in (True, False)]
@@ -71,7 +71,7 @@ def of_images_in_stretches(
     sides = found.pop()
     if sides is None or found or axes.turn.size == 1 or axes.group.size % sides:
         return None
-    if target.max_cluster == 1:
+    if not target.copies_stretches:
         return None
     kept = axes.keeping_sides(sides)
     share = share_of_sides(kept.sides, kept.columns, _itemsize(segment, kept))
@@ -171,7 +171,7 @@ def _share_alone(
     """What a thread has of rows without sums down their columns, where GPUs copy stretches in the
     background: stored, scanned or only read."""
     read, stored = _of_plane(segment, axes)
-    if target.max_cluster == 1:
+    if not target.copies_stretches:
         return None
     if any(map(is_scan, long)):
         return share_scanned(axes.columns, _itemsize(segment, axes))

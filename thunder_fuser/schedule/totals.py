@@ -15,8 +15,9 @@ from math import prod
 from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.totals import term_of_total
+from thunder_fuser.ir.fusion import following
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.needs import check_places, following, needs_of
+from thunder_fuser.schedule.needs import check_places, needs_of
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -43,7 +44,7 @@ def plan_totals(
     """`totals` behind the `reductions` of each `row`. Raises Rejected where a row needs one."""
     if not totals:
         return NO_TOTALS
-    after = following(segment, totals)
+    after = following(totals, segment.made)
     if any(tv in after for tv in reductions):
         raise Rejected("a row needs a sum over all rows")
     stores = [s for s in segment.stores if s.value in after]

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import gcd
 
 from thunder_fuser.analysis.layout import Layout, output_layout
-from thunder_fuser.analysis.views import View, follow, view_of
+from thunder_fuser.analysis.views import View, follow, storage_of, view_of
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.depth import Depths
@@ -83,6 +83,4 @@ class Memory:
 
     def storage(self, tv: TensorView) -> TensorView:
         """The tensor whose storage `tv` lies in."""
-        while tv in self.views:
-            tv = self.views[tv].root
-        return tv
+        return storage_of(tv, self.views)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.views import View
+from thunder_fuser.analysis.views import View, storage_of
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
@@ -39,9 +39,7 @@ class SegmentedFusion:
 
     def storage(self, tv: TensorView) -> TensorView:
         """The tensor whose storage `tv` lies in."""
-        while tv in self.views:
-            tv = self.views[tv].root
-        return tv
+        return storage_of(tv, self.views)
 
     def __str__(self) -> str:
         names = tensor_names(self.fusion)
