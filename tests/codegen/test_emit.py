@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.presegment.test_both_ways import joined
 from tests.programs import (
     H200,
     SMALL,
@@ -40,6 +41,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.templates import AnyKernel
 from thunder_fuser.ops.reductions import MAXIMA, SQUARED_DEVIATION
+from thunder_fuser.presegment.both_ways import both_ways
 from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "codegen"
@@ -267,6 +269,13 @@ def summed_down_columns() -> Case:
     return fusion([a], call("neg", call("cumsum", a, dim=1, reverse=True))), [x]
 
 
+def reduced_both_ways() -> Case:
+    """Maxima of rows and of columns, and the exponentials below them, in one read."""
+    x = torch.empty(2048, 2048, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return both_ways(fusion([a], *joined(call("cast", a, dtype=DataType.Float), 1, 0))), [x]
+
+
 def kept_down_columns() -> Case:
     """Planes less the sums of their columns, in place, over the largest of what is left."""
     x = torch.empty(3, 50, 24, dtype=torch.bfloat16)
@@ -344,6 +353,7 @@ CASES = {
         summed_over_rows,
         summed_over_streams,
         summed_down_columns,
+        reduced_both_ways,
         kept_down_columns,
         summed_along_and_on,
         counted,
