@@ -318,6 +318,12 @@ ALLOWED = {
     "codegen/tile_text.py:_place": THREADS,
     "codegen/reduce_text.py:combined": THREADS,
     "codegen/stream_text.py:_vectors": THREADS,
+    "codegen/pieces_text.py:batch": THREADS,
+    "schedule/columns.py:_with_pieces": THREADS,
+    "schedule/row_pieces.py:axes_of_pieces": LANES,
+    "presegment/both_ways.py:_padded": PARTS,
+    "presegment/both_ways.py:_piece": LANES,
+    "analysis/reductions.py:plane_beside": SIZES,
     "codegen/reduce_text.py:scanned": THREADS,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from tests.presegment.test_both_ways import joined
 from tests.programs import (
     cat,
     chain,
@@ -28,6 +29,7 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.reductions import MAXIMA, SQUARED_DEVIATION
+from thunder_fuser.presegment.both_ways import both_ways
 
 Case = tuple[Fusion, list[torch.Tensor]]
 
@@ -299,6 +301,13 @@ def normalised_from_the_end() -> Case:
     return fusion([a], call("cast", call("sub", wide, sums), dtype=DataType.BFloat16)), [x]
 
 
+def reduced_both_ways() -> Case:
+    """Maxima of rows and of columns, and the exponentials below them, in one read."""
+    x = torch.empty(2048, 2048, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return both_ways(fusion([a], *joined(call("cast", a, dtype=DataType.Float), 1, 0))), [x]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -330,6 +339,7 @@ CASES = {
         summed_over_rows,
         summed_over_streams,
         summed_down_columns,
+        reduced_both_ways,
         kept_down_columns,
         summed_along_and_on,
         counted,

@@ -22,6 +22,8 @@ MET = "met"  # the attribute of a reduction of so many rows' values that meet in
 # these rows
 PACKED = "packed"  # the attribute of a reduction down packs of rows, behind the last of which rows
 # were added: the elements of the plane
+PIECES = "pieces"  # the attribute of a reduction along pieces of rows, beside which columns of the
+# plane may be reduced: the elements of a row
 CHAINED = "chained"  # the attribute of a scan of rows that are too few: blocks share each, as they
 # do a column
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
@@ -250,6 +252,13 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
     return walked_rows(tv) or down[0] * down[1] // columns, columns
 
 
+def plane_beside(tv: TensorView) -> tuple[int, int] | None:
+    """The plane whose columns a kernel may reduce beside a long reduction: that which it walks, and
+    of pieces of rows that of the rows."""
+    plane, columns = plane_of(tv), row_of_pieces(tv)
+    return plane if plane is None or columns is None else (prod(plane) // columns, columns)
+
+
 def needed_by_rows(
     along: Iterable[TensorView],
 ) -> dict[tuple[int, int] | None, set[TensorView]]:
@@ -303,6 +312,11 @@ def _mark(tv: TensorView, name: str) -> int | None:
     return value
 
 
+def row_of_pieces(tv: TensorView) -> int | None:
+    """Elements of the rows whose pieces a marked reduction is along."""
+    return _mark(tv, PIECES)
+
+
 def packed_elements(tv: TensorView) -> int | None:
     """Of the plane whose packs of rows a marked reduction walks, of which the last has fewer."""
     return _mark(tv, PACKED)
@@ -310,5 +324,5 @@ def packed_elements(tv: TensorView) -> int | None:
 
 def mark_of(tv: TensorView) -> dict[str, int]:
     """The attributes that mark a reduction, for another one that takes its place."""
-    marks = {name: _mark(tv, name) for name in (WALKED, SIDES, MET, PACKED)}
+    marks = {name: _mark(tv, name) for name in (WALKED, SIDES, MET, PACKED, PIECES)}
     return {name: value for name, value in marks.items() if value is not None}

@@ -14,6 +14,7 @@ from thunder_fuser.codegen.column_sums import (
     shared_sums,
     whole,
 )
+from thunder_fuser.codegen.pieces_text import rows_of_pieces
 from thunder_fuser.codegen.split_text import combining, parts_of
 from thunder_fuser.codegen.statements import (
     INNER,
@@ -89,9 +90,15 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             end = f"first + {number(kernel.rows_per_split)}"
             lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
             last = "last"
-    loop = _upwards if kernel.delays else _one_by_one if kernel.batch == 1 else _in_batches
-    walked = [*_prepared(kernel), *loop(kernel, first, last), *_end(kernel, kind)]
+    walked = [*_prepared(kernel), *_rows(kernel, first, last), *_end(kernel, kind)]
     return [*lines, *_if_there(kernel, walked)]
+
+
+def _rows(kernel: ColumnKernel, first: str, last: str) -> list[str]:
+    if kernel.pieces is not None:
+        return rows_of_pieces(kernel, kernel.pieces, first, last)
+    loop = _upwards if kernel.delays else _one_by_one if kernel.batch == 1 else _in_batches
+    return loop(kernel, first, last)
 
 
 def _prepared(kernel: ColumnKernel) -> list[str]:

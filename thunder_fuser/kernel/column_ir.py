@@ -45,6 +45,19 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """What a warp reduces of its rows beside `top` and `total` of the columns: it stores what the
+    piece `name` of each row comes to. The terms are the elements of `vector`, if that is named, of
+    which maxima are taken in pairs."""
+
+    name: str
+    top: Accumulator
+    total: Accumulator
+    scope: Scope
+    vector: str | None = None
+
+
+@dataclass(frozen=True)
 class Stretch:
     """What a block has of a dense tensor, which passes through shared memory as one run of it: a
     load, or a store that `is_stored`, in the room of the access that `place` names."""
@@ -70,7 +83,8 @@ class ColumnKernel:
     behind them does what is `behind`. What it has `prepared` is done before its rows. With what is
     done `ahead`, to add up its batch, it goes on from the rows of threads before it, the last ones
     in the blocks of another split. With `stretches` its threads side by side have whole rows, which
-    lie one after another in memory; a thread takes a `run` of rows at once."""
+    lie one after another in memory; a thread takes a `run` of rows at once. With `pieces` a warp
+    reduces what its lanes have of a batch of rows too."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -92,6 +106,7 @@ class ColumnKernel:
     ahead: Scope | None = None
     stretches: tuple[Stretch, ...] = ()
     run: int = 1
+    pieces: Pieces | None = None
 
     @property
     def window(self) -> int:
@@ -176,7 +191,8 @@ class ColumnKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = (self.loop, self.final, self.end, self.behind, self.prepared, self.ahead)
-        forms = (form for scope in scopes if scope is not None for form in scope.forms)
+        beside = () if self.pieces is None else (self.pieces.scope,)
+        forms = (form for scope in (*scopes, *beside) if scope is not None for form in scope.forms)
         return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
@@ -192,6 +208,8 @@ class ColumnKernel:
             lines += ["  before rows", *print_scope(self.prepared, self.names)]
         lines += ["  per row"]
         lines += print_scope(self.loop, self.names)
+        if self.pieces is not None:
+            lines += ["  per piece of a row", *print_scope(self.pieces.scope, self.names)]
         if self.ahead is not None:
             lines += ["  per row, ahead", *print_scope(self.ahead, self.names)]
         if self.end is not None:

@@ -11,10 +11,11 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import combined_type, is_scan, terms_type
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.column_ir import ColumnKernel, Delay, Stretch
+from thunder_fuser.kernel.column_ir import ColumnKernel, Delay, Pieces, Stretch
 from thunder_fuser.kernel.divisors import with_divisors
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.row_values import RowValues
 from thunder_fuser.kernel.statements import (
@@ -83,7 +84,26 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         ahead=ahead if planned.is_chain else None,
         stretches=_stretches(planned, loop, names.tensors),
         run=planned.run,
+        pieces=_pieces(writer, planned, sums, loop),
     )
+
+
+def _pieces(
+    writer: ElementWriter, planned: ColumnSchedule, sums: Sequence[Accumulator], loop: Scope
+) -> Pieces | None:
+    """What is stored of the pieces of rows that a warp has."""
+    if planned.pieces is None:
+        return None
+    by_name = {total.op.name: total for total in sums}
+    top, total = (by_name[tv.expr.op.name] for tv, _ in planned.pieces.results)
+    name = f"{total.name}_piece"
+    fields = zip(planned.pieces.results, ("top", "sum"), strict=True)
+    for (tv, index), field in fields:
+        writer.values[tv, index] = Variable(f"{name}.{field}", tv.dtype)
+    writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.pieces.stores))
+    pairs = pairs_of(loop, loop.loads, planned.axes.lanes)
+    vector = next((pair.vector for pair in pairs if not pair.of_sizes), None)
+    return Pieces(name, top, total, Scope((), tuple(writes), vectors), vector)
 
 
 def _stretches(

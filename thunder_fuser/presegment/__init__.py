@@ -9,6 +9,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.both_ways import both_ways
 from thunder_fuser.presegment.chain_scans import chain_scans
 from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.cut_rows import cut_rows
@@ -87,7 +88,7 @@ def arrange(
     fusion = undo_turns(sum_each(slice_first(fusion)), target)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, target)))
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), target)
-    fusion = fusion if strict else factor_maxima(sum_apart(fusion))
+    fusion = fusion if strict else both_ways(factor_maxima(sum_apart(fusion)))
     shared = shared_rows(fusion, target)
     fusion = fusion if strict else cut_rows(fusion, shared, target)
     fusion = fusion if strict else one_pass_exponentials(fusion, shared, target)

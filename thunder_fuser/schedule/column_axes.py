@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, scale
+from thunder_fuser.analysis.digits import Form, add, atom, combine, divmod_form, scale
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.schedule.vector_axes import VectorAxes
+from thunder_fuser.target import WARP
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,3 +60,14 @@ class ColumnAxes(VectorAxes):
     @property
     def names(self) -> dict[IterDomain, str]:
         return {self.row: "row", **super().names}
+
+
+@dataclass(frozen=True, eq=False)
+class ApartColumns(ColumnAxes):
+    """Of rows that no vector divides: threads side by side have columns that are, and the lanes of
+    a thread lie as far apart as a warp is wide."""
+
+    @property
+    def column(self) -> Form:
+        group, place = divmod_form(atom(self.vector), WARP)
+        return combine(group, combine(self.inner, place, WARP), WARP * self.lanes)

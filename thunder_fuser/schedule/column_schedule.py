@@ -13,6 +13,7 @@ from thunder_fuser.analysis.reductions import is_scan, state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost
 from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.row_pieces import RowPieces
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -34,6 +35,7 @@ class ColumnSchedule:
     blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
     staged: frozenset[TensorView] = frozenset()  # of which blocks have whole rows as a stretch
     run: int = 1  # rows that a thread takes out of stretches at once
+    pieces: RowPieces | None = None  # of rows, that its warps have
     delays: tuple[Delayed, ...] = ()  # what its rows, from the last one up, keep for each other
 
     @property
@@ -54,7 +56,7 @@ class ColumnSchedule:
     def needs_of(self, results: Sequence[Element]) -> Demand:
         """What of a row is computed for `results`, down to memory and what it sums."""
         own = [line.own for line in self.delays]
-        leaves = self.segment.leaves.union(self.long)
+        leaves = self.segment.leaves.union(self.segment.long)
         found = demand([*results, *own], leaves, self.axes.is_uniform)
         return computed([*results, *own], found, self.delays) if own else found
 
@@ -106,6 +108,11 @@ class ColumnSchedule:
         """True for running sums from the last row to the first."""
         return any(tv.expr.attr("reverse") is True for tv in filter(is_scan, self.long))
 
+    @property
+    def _printed_pieces(self) -> str:
+        results = () if self.pieces is None else self.pieces.results
+        return print_elements(results, self.segment.names, self.axes.names)
+
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
         stored = print_elements([(s.value, index) for s, index in self.stores], tensors, names)
@@ -119,5 +126,6 @@ class ColumnSchedule:
                 f"  reduce {print_elements(self.reductions, tensors, names)} "
                 f"of {print_elements(self.terms, tensors, names)}",
                 f"  store {stored}",
+                *([] if self.pieces is None else [f"  pieces of rows {self._printed_pieces}"]),
             ]
         )

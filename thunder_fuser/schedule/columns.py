@@ -50,6 +50,9 @@ from thunder_fuser.schedule.column_stretches import in_stretches, whole_rows
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
+from thunder_fuser.schedule.row_pieces import BATCH as PIECE_ROWS
+from thunder_fuser.schedule.row_pieces import REGISTERS as PIECE_REGISTERS
+from thunder_fuser.schedule.row_pieces import axes_of_pieces, check_pieces, is_piece, row_pieces
 from thunder_fuser.schedule.stored_columns import elements_of, parts_of
 from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
@@ -93,8 +96,8 @@ def schedule(
     segment: Segment, target: Target, parameters: ColumnParameters = PREFERRED
 ) -> ColumnSchedule:
     """Axes and threads. Raises Rejected."""
-    long = segment.long
-    rows, columns = rows_and_columns(segment)
+    long = [tv for tv in segment.long if not is_piece(tv)]
+    rows, columns = rows_and_columns(long)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     if len({packed_elements(tv) for tv in long}) != 1:
@@ -103,6 +106,9 @@ def schedule(
     if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions")
     widest = SCANNED_BYTES if scans else MAX_ALIGNMENT
+    of_pieces = axes_of_pieces(segment, rows, columns)
+    if of_pieces is not None:
+        return _with_pieces(_work(segment, of_pieces), target)
     work = _work(segment, column_axes(segment, long, rows, columns, widest))
     loaded = _loaded(work)
     if scans:
@@ -117,6 +123,14 @@ def schedule(
 
 
 reject = rejecting(schedule)
+
+
+def _with_pieces(work: ColumnSchedule, target: Target) -> ColumnSchedule:
+    """Warps of pieces of rows, in as many blocks as a machine has at once."""
+    rows, tiles = work.axes.row.size, ceil_div(work.axes.vector.size, WARP)
+    at_once = REGISTERS // (PIECE_REGISTERS * THREADS)
+    splits = max(min(at_once * target.multiprocessors // tiles, rows // MIN_SHARE), 1)
+    return _threaded(work, WARP, THREADS // WARP, splits, PIECE_ROWS, at_once)
 
 
 def _scanning(work: ColumnSchedule, loaded: int, target: Target) -> ColumnSchedule:
@@ -134,9 +148,9 @@ def _scanning(work: ColumnSchedule, loaded: int, target: Target) -> ColumnSchedu
     return _threaded(work, found.across, found.down, found.splits, found.batch, at_once)
 
 
-def rows_and_columns(segment: Segment) -> tuple[int, int]:
+def rows_and_columns(long: Sequence[TensorView]) -> tuple[int, int]:
     """Of the plane that all reductions walk down its columns. Raises Rejected."""
-    shapes = {column_shape(tv) for tv in segment.long}
+    shapes = {column_shape(tv) for tv in long}
     if len(shapes) != 1 or None in shapes:
         raise Rejected("not reductions of one shape down the columns")
     return shapes.pop() or (0, 0)
@@ -144,10 +158,12 @@ def rows_and_columns(segment: Segment) -> tuple[int, int]:
 
 def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     """What is reduced and stored, by one thread as yet. Raises Rejected."""
-    reductions, terms = reduced_by(segment.long, axes)
+    down = [tv for tv in segment.long if not is_piece(tv)]
+    reductions, terms = reduced_by(down, axes)
+    pieces = row_pieces(segment, axes, terms, down)
     check_levels(segment, reductions, terms)
     full = _full(segment, axes, terms, reductions)
-    of_plane = {store for store, _ in full}
+    of_plane = {store for store, _ in (*full, *(pieces.stores if pieces else ()))}
     others = [store for store in segment.written if store not in of_plane]
     stores = [(s, i) for s in others for i in _places_of(s, segment, axes, reductions)]
     results = [(s.value, i) for s, i in full]
@@ -155,8 +171,9 @@ def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     check_ends(segment, axes, [*terms, *results], full)
     check_columns(segment, reductions, stores)
     check_writes(segment, stores, [*terms, *results])
+    check_pieces(segment, pieces, [*((s.value, i) for s, i in stores), *terms, *results])
     given = (tuple(reductions), tuple(terms), tuple(full), tuple(stores))
-    return ColumnSchedule(segment, axes, *given, threads_across=1, threads_down=1)
+    return ColumnSchedule(segment, axes, *given, threads_across=1, threads_down=1, pieces=pieces)
 
 
 def _full(

@@ -136,7 +136,7 @@ def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    return _planned(segment, *rows_and_columns(segment), target, parameters)
+    return _planned(segment, *rows_and_columns(segment.long), target, parameters)
 
 
 reject = rejecting(schedule)
@@ -147,7 +147,7 @@ def schedule_odd(
 ) -> KeptSchedule:
     """The same for columns of odd images that are kept by one block, though nothing of the plane
     may be stored: walked, they would be read one by one. Raises Rejected."""
-    rows, columns = rows_and_columns(segment)
+    rows, columns = rows_and_columns(segment.long)
     long = _kept_reductions(segment, is_turned=False)
     axes = column_axes(segment, long, rows, columns)
     found = _odd(segment, long, axes, False, target, parameters)

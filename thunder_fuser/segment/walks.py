@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from thunder_fuser.analysis.reductions import column_shape, is_grouped, is_picked, plane_of
+from thunder_fuser.analysis.reductions import column_shape, is_grouped, is_picked, plane_beside
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.kinds import Test
 
@@ -24,7 +24,7 @@ class Walks:
         """The first depth from there on whose kernel can walk for a long reduction as well."""
         while not self._agrees(tv, depth):
             depth += 1
-        self.planes[depth] = plane_of(tv)
+        self.planes[depth] = plane_beside(tv)
         self.long.setdefault(depth, set()).add(tv)
         return depth
 
@@ -42,4 +42,4 @@ def _walk_of(tv: TensorView) -> object:
         return tv
     if is_grouped(tv):
         return tv.shape, *tv.expr.tensors[1:]
-    return plane_of(tv)
+    return plane_beside(tv)
