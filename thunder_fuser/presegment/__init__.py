@@ -10,6 +10,7 @@ from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.chain_scans import chain_scans
+from thunder_fuser.presegment.compare_places import compare_places
 from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.cut_rows import cut_rows
 from thunder_fuser.presegment.divide_first import divide_first
@@ -63,6 +64,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     fold_sums,
     divide_first,
     compare_words,
+    compare_places,
     share_exponentials,
     fold_maxima,
     reduce_pieces,  # of what is shared by then
