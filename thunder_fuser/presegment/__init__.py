@@ -10,6 +10,7 @@ from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.chain_scans import chain_scans
+from thunder_fuser.presegment.choose_sums import choose_sums
 from thunder_fuser.presegment.compare_places import compare_places
 from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.cut_rows import cut_rows
@@ -86,7 +87,7 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums of the trace, whose terms may be infinite."""
-    fusion = fusion if strict else fold_normals(pick_terms(fusion))
+    fusion = fusion if strict else fold_normals(choose_sums(pick_terms(fusion)))
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
     fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
