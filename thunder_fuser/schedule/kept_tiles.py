@@ -49,6 +49,7 @@ from thunder_fuser.target import (
     LINE,
     MAX_THREADS,
     REGISTER_BYTES,
+    REGISTERS,
     SECTOR,
     SHARED_UNASKED,
     WARP,
@@ -68,7 +69,8 @@ class Held:
     are `dealt` so many vectors of columns at a time, in `groups`; and what is `turned`. Columns may
     be the places of images, of whose rows each has so many vectors, and which may be in `slots` of
     shared memory. Whole rows may be stored. Registers of what is read of columns are `once`. Of
-    columns that meet a sample has so many vectors."""
+    columns that meet a sample has so many vectors. Phases could leave so many values `left` of each
+    element for others."""
 
     kept: int
     turned: Turned
@@ -80,6 +82,7 @@ class Held:
     once: int = 0
     met: int | None = None
     groups: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -274,15 +277,23 @@ def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling 
     return None
 
 
-def tall_tiling(room: Room) -> Tiling:
-    """As few threads down as have registers for their rows, which are only summed, and a warp
-    across at most, whose sums over columns shuffles bring together. Raises Rejected."""
-    column = room.column
-    across = gcd(room.held.dealt, column.tall_across())
+def tall_tiling(room: Room) -> Tiling | None:
+    """As few threads down as have registers for their rows, and a warp across at most, whose sums
+    over columns shuffles bring together. Rows that are stored have registers for what phases leave,
+    too; two blocks are on a multiprocessor then, and the compiler is told so where they are of
+    several warps: one that nobody waits for has what it takes. None where no such tile has room."""
+    held = room.held
+    column = replace(room.column, beside=room.column.beside + held.left * room.axes.lanes)
+    across = gcd(held.dealt, column.tall_across())
     tile = Tile(across, column.tall_threads())
     if across * room.vector_bytes < SECTOR or not room.blocks(tile):
-        raise Rejected("columns that are too long to be kept")
-    return Tiling(tile, column.tall_blocks() or None, renews=False)
+        return None
+    if not held.is_stored:
+        return Tiling(tile, column.tall_blocks() or None, renews=False)
+    fit = REGISTERS // (column.registers(tile.down) * tile.threads)
+    if fit < 2 or tile.threads > MAX_THREADS:
+        return None
+    return Tiling(tile, fit if tile.down > 1 else None, renews=False)
 
 
 def met_tiling(room: Room) -> Tiling:
