@@ -168,6 +168,7 @@ ALLOWED = {
     "analysis/kept_rows.py:parts_of_columns": THREADS,
     "analysis/kept_rows.py:tall_lanes": LANES,
     "analysis/kept_rows.py:tall_across": THREADS,
+    "analysis/kept_rows.py:tall_run": THREADS,
     "schedule/kept_values.py:samples": PARTS,
     "schedule/kept_values.py:row_shares": PERIODS,
     "schedule/kept_values.py:_vectors": PERIODS,

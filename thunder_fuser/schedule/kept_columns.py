@@ -30,7 +30,12 @@ from thunder_fuser.analysis.odd_columns import lanes_of
 from thunder_fuser.analysis.reductions import is_scan, packed_elements, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.beside_columns import Beside, beside, reduced_sizes
+from thunder_fuser.schedule.beside_columns import (
+    Beside,
+    are_of_samples,
+    beside,
+    reduced_sizes,
+)
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import (
     column_axes,
@@ -213,8 +218,10 @@ def _planned(
         return _scheduled(segment, *odd)
     sums = [tv for tv in segment.long if tv not in long]
     tall = partial(_tall, segment, long, axes, is_turned, sums, target)
+    if parameters.tall and are_of_samples(sums, rows) and (found := tall()) is not None:
+        return found  # vectors of all lanes may lie in two rows of an image
     plane = _plane(segment, long, axes, is_turned, sums)
-    if parameters.tall and plane.is_tall and (found := tall()) is not None:
+    if parameters.tall and plane.full and plane.is_tall and (found := tall()) is not None:
         return found
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned, sums)

@@ -285,6 +285,8 @@ def tall_tiling(room: Room) -> Tiling | None:
     held = room.held
     column = replace(room.column, beside=room.column.beside + held.left * room.axes.lanes)
     across = gcd(held.dealt, column.tall_across())
+    if across * room.vector_bytes < 2 * SECTOR and held.dealt:
+        across = held.dealt  # whole sectors, whose sums meet in shared memory
     tile = Tile(across, column.tall_threads())
     if across * room.vector_bytes < SECTOR or not room.blocks(tile):
         return None
