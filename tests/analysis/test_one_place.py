@@ -172,7 +172,7 @@ ALLOWED = {
     "schedule/kept_values.py:samples": PARTS,
     "schedule/kept_values.py:row_shares": PERIODS,
     "schedule/kept_values.py:_vectors": PERIODS,
-    "schedule/kept_tiles.py:tall_tiling": REGISTERS,
+    "schedule/kept_tiles.py:_tall_stored": REGISTERS,
     "schedule/kept_columns.py:_tall": LANES,
     "analysis/kept_rows.py:is_part_of_warp": THREADS,
     "analysis/kept_rows.py:lies_in_warps": THREADS,

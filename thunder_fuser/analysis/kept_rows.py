@@ -25,10 +25,11 @@ from thunder_fuser.target import (
 
 HELD = 32  # registers of a thread for what it keeps
 TALL = 128  # registers of one that has as many rows as these hold: of four bytes each, side by side
+TALL_STORED = 88  # counted of one whose rows are stored, for which the compiler takes half more
 FEW_DOWN = 4  # such threads of a block that has a warp of each
-TALL_SLACK = 1.15  # registers that the compiler takes for each of such a thread that is counted
-TALL_SECTORS = 8  # of a row, that such a block has where its columns are no part of a warp
+TALL_SECTORS = 8  # of a row, that a block has where its columns are no part of a warp
 TALL_MET = 32 * 1024  # bytes of their sums in shared memory
+TALL_SLACK = 1.15  # registers that the compiler takes for each of such a thread that is counted
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
 
 THREADS = 128  # of a block, at least, if each of them keeps as many registers as
@@ -101,17 +102,18 @@ class KeptRows:
             down *= 2
         return down
 
-    def tall_threads(self) -> int:
-        """The fewest for a column that have registers for all that is counted: a power of two."""
+    def tall_threads(self, most: int = TALL) -> int:
+        """The fewest for a column that have registers for all that is counted, up to so many: a
+        power of two."""
         down = 1
-        while self.registers(down) > TALL and down < self.rows:
+        while self.registers(down) > most and down < self.rows:
             down *= 2
         return down
 
-    def tall_across(self) -> int:
+    def tall_across(self, most: int = TALL) -> int:
         """Threads side by side with those: a warp, or half of one where blocks of many warps wait
         for each other, as more blocks are on a multiprocessor then."""
-        return WARP if self.tall_threads() <= FEW_DOWN else WARP // 2
+        return WARP if self.tall_threads(most) <= FEW_DOWN else WARP // 2
 
     def tall_blocks(self) -> int:
         """That a multiprocessor has of such threads, about."""

@@ -23,6 +23,8 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import (
     SCRATCH,
+    TALL,
+    TALL_STORED,
     THREADS,
     KeptRows,
     are_kept_whole,
@@ -279,23 +281,31 @@ def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling 
 
 def tall_tiling(room: Room) -> Tiling | None:
     """As few threads down as have registers for their rows, and a warp across at most, whose sums
-    over columns shuffles bring together. Rows that are stored have registers for what phases leave,
-    too; two blocks are on a multiprocessor then, and the compiler is told so where they are of
-    several warps: one that nobody waits for has what it takes. None where no such tile has room."""
-    held = room.held
-    column = replace(room.column, beside=room.column.beside + held.left * room.axes.lanes)
+    over columns shuffles bring together. None where no such tile has room."""
+    held, column = room.held, room.column
+    if held.is_stored:
+        return _tall_stored(room)
     across = gcd(held.dealt, column.tall_across())
     if across * room.vector_bytes < 2 * SECTOR and held.dealt:
         across = held.dealt  # whole sectors, whose sums meet in shared memory
     tile = Tile(across, column.tall_threads())
     if across * room.vector_bytes < SECTOR or not room.blocks(tile):
         return None
-    if not held.is_stored:
-        return Tiling(tile, column.tall_blocks() or None, renews=False)
-    fit = REGISTERS // (column.registers(tile.down) * tile.threads)
-    if fit < 2 or tile.threads > MAX_THREADS:
-        return None
-    return Tiling(tile, fit if tile.down > 1 else None, renews=False)
+    return Tiling(tile, column.tall_blocks() or None, renews=False)
+
+
+def _tall_stored(room: Room) -> Tiling | None:
+    """Of rows that are stored, with registers for what phases leave, as many as the compiler takes,
+    or as let two blocks be on a multiprocessor. It is told how many are, where they are of several
+    warps: one that nobody waits for has what it takes."""
+    left = room.held.left * room.axes.lanes
+    column = replace(room.column, beside=room.column.beside + left)
+    for most in (TALL_STORED, TALL):
+        tile = Tile(column.tall_across(most), column.tall_threads(most))
+        fit = REGISTERS // (column.registers(tile.down) * tile.threads)
+        if fit > 1 and tile.threads <= MAX_THREADS and room.blocks(tile):
+            return Tiling(tile, fit if tile.down > 1 else None, renews=False)
+    return None
 
 
 def met_tiling(room: Room) -> Tiling:
