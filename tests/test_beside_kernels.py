@@ -126,6 +126,7 @@ def test_of_channels_of_each_sample(shape: tuple[int, ...]) -> None:
         ((9, 19, 16, 64), torch.bfloat16),
         ((18, 12, 8, 48), torch.float32),
         ((9, 131, 8, 16), torch.bfloat16),
+        ((9, 19, 28, 28), torch.bfloat16),  # whole sectors, and vectors of 16 bytes lie in two rows
     ],
     ids=str,
 )

@@ -80,8 +80,13 @@ def test_tall_columns_of_a_sample_have_two_groups_at_least() -> None:
     assert "dims=[1], walked=2)" in made
 
 
-def test_tall_columns_stay_that_no_part_of_a_warp_divides() -> None:
-    given = of_samples(512, 64, 28, 28)  # seven sevenths of a warp, and a sector each
+def test_tall_columns_that_no_part_of_a_warp_divides_have_whole_sectors() -> None:
+    made = str(walk_columns(of_samples(512, 64, 28, 28), {}, machine(4)))
+    assert "new_shape=[512, 1, 7, 112, 64])" in made
+
+
+def test_tall_columns_stay_that_no_sectors_divide() -> None:
+    given = of_samples(512, 64, 14, 28)
     assert str(walk_columns(given, {}, machine(4))) == str(given)
 
 

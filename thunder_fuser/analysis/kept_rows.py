@@ -25,7 +25,10 @@ from thunder_fuser.target import (
 
 HELD = 32  # registers of a thread for what it keeps
 TALL = 128  # registers of one that has as many rows as these hold: of four bytes each, side by side
+TALL_STORED = 88  # counted of one whose rows are stored, for which the compiler takes half more
 FEW_DOWN = 4  # such threads of a block that has a warp of each
+TALL_SECTORS = 8  # of a row, that a block has where its columns are no part of a warp
+TALL_MET = 32 * 1024  # bytes of their sums in shared memory
 TALL_SLACK = 1.15  # registers that the compiler takes for each of such a thread that is counted
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
 
@@ -99,17 +102,18 @@ class KeptRows:
             down *= 2
         return down
 
-    def tall_threads(self) -> int:
-        """The fewest for a column that have registers for all that is counted: a power of two."""
+    def tall_threads(self, most: int = TALL) -> int:
+        """The fewest for a column that have registers for all that is counted, up to so many: a
+        power of two."""
         down = 1
-        while self.registers(down) > TALL and down < self.rows:
+        while self.registers(down) > most and down < self.rows:
             down *= 2
         return down
 
-    def tall_across(self) -> int:
+    def tall_across(self, most: int = TALL) -> int:
         """Threads side by side with those: a warp, or half of one where blocks of many warps wait
         for each other, as more blocks are on a multiprocessor then."""
-        return WARP if self.tall_threads() <= FEW_DOWN else WARP // 2
+        return WARP if self.tall_threads(most) <= FEW_DOWN else WARP // 2
 
     def tall_blocks(self) -> int:
         """That a multiprocessor has of such threads, about."""
@@ -153,6 +157,18 @@ def tall_lanes(lanes: int, itemsizes: Sequence[int]) -> int:
     beside: four bytes, as a thread that has more rows of fewer columns has fewer sums to bring
     together with others, and less to do once a column. What is stored wants whole vectors."""
     return gcd(lanes, max(REGISTER_BYTES // min(itemsizes), 1))
+
+
+def tall_run(own: int, most: int, vector_bytes: int, met_bytes: int) -> int:
+    """Vectors of a tile of such columns, of a sample of so many: up to so many that are part of a
+    warp, whose shuffles bring sums over them together; else whole sectors of a row, whose sums meet
+    in shared memory, of so many bytes each, if they are few. 0 where no tile divides the sample."""
+    sector = max(SECTOR // vector_bytes, 1)
+    part = gcd(own, most)
+    if part >= 2 * sector:
+        return part
+    tiles = range(TALL_SECTORS * sector, sector, -sector)
+    return next((n for n in tiles if own % n == 0 and n * met_bytes <= TALL_MET), 0)
 
 
 def parts_of_columns(across: int, down: int, values: int) -> int | None:

@@ -43,6 +43,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.kernel.kept_values import OWN, of_row
 from thunder_fuser.kernel.pairs import beside_pairs
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.strips import Strip
@@ -81,7 +82,7 @@ def _turn(kernel: KeptKernel) -> list[str]:
     else:
         lines += [load_text(a, names) for a in kernel.once if a.lane is None]
         lines += loads_of_columns(kernel, odd)
-    lines += [*_own_loads(kernel), *_awaited(kernel)]
+    lines += [*_own_loads(kernel), *_at_rows(kernel), *_awaited(kernel)]
     behind = [] if kernel.walks else received(kernel)
     stored = [*_final(kernel), *per_sample(kernel)]
     if kernel.samples_meet:  # first, so that no registers wait for it
@@ -96,6 +97,31 @@ def _turn(kernel: KeptKernel) -> list[str]:
     behind += [*stored, *_emptied(kernel)]
     phases = [line for phase in kernel.phases for line in _phase(phase, kernel)]
     return [*lines, *phases, *behind]
+
+
+def _at_rows(kernel: KeptKernel) -> list[str]:
+    """What rows have one of, made by as many threads, where all find it."""
+    found, kind, rows = kernel.at_rows, index_type(kernel.reach), number(kernel.axes.row.size)
+    if found is None:
+        return []
+    size, vectors, lines = number(kernel.axes.vector.size), number(found.vectors), list[str]()
+    count = rows if found.samples == 1 else f"{found.samples} * {rows}"
+    body = [f"const {kind} row = {OWN};"]
+    if found.samples > 1:
+        first = f"({_first(kernel, kernel.threads_across)}) / {vectors}"
+        lines = [
+            f"const {kind} first_sample = {first};",
+            f"const {kind} sample = (vector / {vectors} - first_sample) * {rows};",
+        ]
+        body = [
+            f"const {kind} row = {OWN} % {rows};",
+            f"const {kind} wanted = (first_sample + {OWN} / {rows}) * {vectors};",
+            f"const {kind} vector = wanted < {size} ? wanted : {size} - 1;",
+        ]
+    room = [f"__shared__ {COMPUTE_TYPES[a.dtype]} {a.name}[{count}];" for a in found.arrays]
+    head = f"for ({kind} {OWN} = threadIdx.x; {OWN} < {count}; {OWN} += {kernel.threads})"
+    made = scope_lines(found.scope, kernel.names, lanes=1)
+    return [*lines, *room, *unrolled(head, [*body, *made], 1), "__syncthreads();"]
 
 
 def _own_loads(kernel: KeptKernel) -> list[str]:
@@ -274,11 +300,21 @@ def _loaded(kernel: KeptKernel) -> list[str]:
 def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's rows, unrolled, as they are in registers."""
     down, rows = kernel.threads_down, number(kernel.rows_per_block)
-    own, inner = f"k * {down} + part", if_row(kernel, lines)
+    own, inner = f"k * {down} + part", if_row(kernel, [*_of_row(kernel, lines), *lines])
     if kernel.rows_per_block % down:
         place = "row" if kernel.cluster == 1 else own
         inner = when([f"(k + 1) * {down} <= {rows} || {place} < {rows}"], inner)
     return each("k", kernel.rows_per_thread, [row_of_thread(kernel, own), *inner])
+
+
+def _of_row(kernel: KeptKernel, lines: list[str]) -> list[str]:
+    """What rows have one of that `lines` read: of both sides of a choice before it is made."""
+    found = kernel.at_rows
+    if found is None:
+        return []
+    place = "row" if found.samples == 1 else "sample + row"
+    read = [a for a in found.arrays if any(of_row(a) in line for line in lines)]
+    return [f"const {COMPUTE_TYPES[a.dtype]} {of_row(a)} = {a.name}[{place}];" for a in read]
 
 
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
@@ -286,7 +322,10 @@ def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     if phase.meet:
         return columns_meet(phase, kernel)
     lanes, scope = kernel.axes.lanes, beside_pairs(phase.scope, phase.pairs)
-    lines = [*declared_sums(phase.sums, kernel), *declared_pairs(phase.pairs, lanes)]
+    held = [
+        f"{COMPUTE_TYPES[h.dtype]} {h.name}[{kernel.rows_per_thread}][{lanes}];" for h in phase.held
+    ]
+    lines = [*held, *declared_sums(phase.sums, kernel), *declared_pairs(phase.pairs, lanes)]
     of_row = scope_lines(scope, kernel.names, lanes) if scope.statements else []
     lines += _over_rows(kernel, [*taken_in_pairs(phase.pairs), *of_row])
     lines += unpaired(phase.pairs, lanes)

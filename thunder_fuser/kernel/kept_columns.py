@@ -15,6 +15,7 @@ from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import PlaceValues
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase, KeptSum, own
+from thunder_fuser.kernel.kept_values import leave, shares_of_rows
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.odd_columns import OddAccesses
 from thunder_fuser.kernel.pairs import pairs_of
@@ -68,6 +69,7 @@ class _KeptWriter:
 
     def write(self) -> KeptKernel:
         planned = self.planned
+        at_rows = shares_of_rows(self.writer, planned.shares, planned.threads_across)
         single = () if self._is_spread else planned.stores
         stored = [(s.value, i) for s, i in (*planned.full, *single, *planned.samples)]
         added = () if planned.beside is None else planned.beside.terms
@@ -117,6 +119,7 @@ class _KeptWriter:
             is_spread=self._is_spread,
             abreast=planned.abreast,
             samples=self._stores(planned.samples, loads),
+            at_rows=at_rows,
         )
 
     @property
@@ -168,6 +171,7 @@ class _KeptWriter:
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> KeptPhase:
         self.writer.begin()
         self.writer.evaluate(self._needs(phase.terms))
+        held = leave(self.writer, self.planned.left)
         lane = f"[{self.accesses.lane_index}]"
         accumulated, sums = list[LaneStatement](), list[KeptSum]()
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
@@ -189,7 +193,7 @@ class _KeptWriter:
         planned, kept = self.planned, [a for a in loads if is_of_plane(a.offset, self.axes)]
         is_plain = planned.strip is None and not planned.slots
         pairs = pairs_of(scope, kept, self.axes.lanes) if is_plain else ()
-        return KeptPhase(scope, tuple(sums), pairs)
+        return KeptPhase(scope, tuple(sums), pairs, held=held)
 
     def _at_places(self, loads: Sequence[VectorAccess]) -> PlaceValues:
         """What is known of places to threads that are at rows."""

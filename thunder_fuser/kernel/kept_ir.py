@@ -24,7 +24,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.image_ir import Images
-from thunder_fuser.kernel.row_ir import Accumulator, Pairs, Scope, print_scope
+from thunder_fuser.kernel.row_ir import Accumulator, Held, Pairs, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import VectorAccess, print_access
 from thunder_fuser.schedule.column_axes import ColumnAxes
@@ -61,12 +61,24 @@ class KeptSum(Accumulator):
 class KeptPhase:
     """`scope` adds a row to the `sums`, which all threads of a column know then. What it takes in
     `pairs` the scope has too. Where columns `meet` it adds the columns of a vector, and all threads
-    of a sample know the sums."""
+    of a sample know the sums. Of each element it leaves what is `held` for scopes behind."""
 
     scope: Scope
     sums: tuple[KeptSum, ...]
     pairs: tuple[Pairs, ...] = ()
     meet: bool = False
+    held: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """What rows have one of, in `arrays` of shared memory: those of all rows for each of the
+    `samples`, of so many `vectors`, of which a block has columns."""
+
+    scope: Scope
+    arrays: tuple[Held, ...]
+    samples: int
+    vectors: int
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,7 @@ class KeptKernel:
     part of the rows of a tile each. Where columns are `spread`, `final` is of one of them, in each
     of as many threads down as a vector has lanes, whose loads are made before the phases. Where
     columns meet, those of a sample are of the blocks of a cluster that are `abreast`, and `samples`
-    is done once for it."""
+    is done once for it. What rows have one of is left `at_rows` before the phases."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -110,6 +122,7 @@ class KeptKernel:
     is_spread: bool = False
     abreast: int = 1
     samples: Scope = NOTHING
+    at_rows: RowValues | None = None
 
     @property
     def samples_meet(self) -> bool:
@@ -211,7 +224,8 @@ class KeptKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         phases = (phase.scope for phase in self.phases)
-        scopes = (*phases, self.full, self.final, self.results, self.samples)
+        at_rows = () if self.at_rows is None else (self.at_rows.scope,)
+        scopes = (*at_rows, *phases, self.full, self.final, self.results, self.samples)
         accesses = (*self.kept, *self.once, *self.fills, *self.empties)
         forms = [form for access in accesses for form in access.forms]
         forms += [form for scope in scopes for form in scope.forms]
@@ -230,6 +244,8 @@ class KeptKernel:
         lines += [] if self.images is None else [str(self.images)]
         lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*self.once, *self.kept)]
         lines += [f"  {a.name} = turn {print_access(a, names)}" for a in self.fills]
+        if self.at_rows is not None:
+            lines += ["  at rows", *print_scope(self.at_rows.scope, names)]
         for number, phase in enumerate(self.phases):
             lines += [f"  phase {number}", *print_scope(phase.scope, names)]
             known = [(name, s) for s in phase.sums for name in s.results]

@@ -11,6 +11,8 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.both_ways import both_ways
 from thunder_fuser.presegment.chain_scans import chain_scans
+from thunder_fuser.presegment.choose_sums import choose_sums
+from thunder_fuser.presegment.compare_places import compare_places
 from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.cut_rows import cut_rows
 from thunder_fuser.presegment.divide_first import divide_first
@@ -64,6 +66,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     fold_sums,
     divide_first,
     compare_words,
+    compare_places,
     share_exponentials,
     fold_maxima,
     reduce_pieces,  # of what is shared by then
@@ -83,7 +86,7 @@ def arrange(
     """`fusion` for tensors that lie as `layouts`, on `target`. The order of memory comes first: it
     decides which reductions are along rows. `strict` keeps all products, exponentials, logarithms
     and sums of the trace, whose terms may be infinite."""
-    fusion = fusion if strict else fold_normals(pick_terms(fusion))
+    fusion = fusion if strict else fold_normals(choose_sums(pick_terms(fusion)))
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
     fusion = undo_turns(sum_each(slice_first(fusion)), target)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, target)))

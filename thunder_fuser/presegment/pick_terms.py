@@ -65,7 +65,7 @@ def _is_near(chosen: Chosen) -> bool:
     """True for what is one element along rows, or read there; else for what threads own several
     elements of."""
     dim, _, value = chosen
-    is_of_row = dim == value.ndim - 1 or not _is_same(value, dim)
+    is_of_row = dim == value.ndim - 1 or not is_same(value, dim)
     return is_of_row or any(value.shape[dim] % owned == 0 for owned in OWNED)
 
 
@@ -105,7 +105,7 @@ def _index(mask: TensorView, dim: int) -> TensorView | None:
         case Expr(OpDef(name="eq"), (TensorView() as a, TensorView() as b)):
             for places, index in ((a, b), (b, a)):
                 size = mask.shape[dim]
-                if size > 1 and _are_places(places, dim, size) and _is_same(index, dim):
+                if size > 1 and _are_places(places, dim, size) and is_same(index, dim):
                     return part(index, dim, 0, 1)
     return None
 
@@ -124,12 +124,12 @@ def _are_places(tv: TensorView, dim: int, size: int) -> bool:
     return tv.shape == (size,) and start == sc.constant(0) and step == sc.constant(1)
 
 
-def _is_same(tv: TensorView, dim: int) -> bool:
+def is_same(tv: TensorView, dim: int) -> bool:
     """True for what has one value along `dim`."""
     if tv.logical[dim].is_broadcast or tv.shape[dim] == 1 or tv.family is Family.FULL:
         return True
     is_plain = tv.family is Family.POINTWISE and tv.definition is not None
-    return is_plain and all(_is_same(source, dim) for source in tv.expr.tensors)
+    return is_plain and all(is_same(source, dim) for source in tv.expr.tensors)
 
 
 def _picked(chosen: Chosen) -> TensorView | None:
@@ -139,7 +139,7 @@ def _picked(chosen: Chosen) -> TensorView | None:
     size, zero = value.shape[dim], sc.constant(0)
     at_least, below = call("ge", index, zero), call("lt", index, sc.constant(size))
     is_place = None if _is_checked(index) else call("bitwise_and", at_least, below)
-    if _is_same(value, dim):
+    if is_same(value, dim):
         found = part(value, dim, 0, 1)
     elif _is_of_memory(value):
         place = index if is_place is None else call("where", is_place, index, zero)

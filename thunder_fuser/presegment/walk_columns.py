@@ -31,6 +31,7 @@ from thunder_fuser.analysis.kept_rows import (
     blocks_of_image,
     sharing,
     tall_lanes,
+    tall_run,
 )
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, output_layout, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
@@ -207,11 +208,10 @@ def _groups(
 def _of_samples(columns: _Columns, vectors: int, samples: int, target: Target) -> Dealt | None:
     """The same of samples of as many columns, each in tiles that several groups have by turns: so
     many that the machine is full, and soonest done. None where no tiles divide a sample, or a block
-    has no room for one. Tall columns lie side by side in part of a warp, whose shuffles reach no
-    other number of them."""
+    has no room for one. Tall columns have tiles of their own."""
     own = vectors // samples
-    run = next((n for n in range(columns.run, 0, -1) if own % n == 0), 0)
-    run = gcd(own, columns.run) if columns.is_tall else run
+    whole = next((n for n in range(columns.run, 0, -1) if own % n == 0), 0)
+    run = columns.tall_run(own) if columns.is_tall else whole
     if run < columns.least or not columns.fit:
         return None
     tiles, slots = own // run, max(columns.blocks(run), 1) * target.multiprocessors
@@ -338,6 +338,11 @@ class _Columns:
     def as_tall(self) -> _Columns:
         """Those of threads that have as many rows as they can."""
         return replace(self, lanes=tall_lanes(self.lanes, self.itemsizes), is_tall=True)
+
+    def tall_run(self, own: int) -> int:
+        """The same of a sample of so many vectors, which have few lanes."""
+        sums = self.rows * self.beside * REGISTER_BYTES
+        return tall_run(own, self.run, self.lanes * min(self.itemsizes), sums)
 
     def shared_by(self, cluster: int) -> _Columns:
         """Those of one of the blocks that share them."""

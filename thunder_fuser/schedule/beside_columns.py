@@ -76,6 +76,11 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
     return Beside(group, parts, vectors, tuple(reductions), tuple(terms), tuple(stores))
 
 
+def are_of_samples(sums: Sequence[TensorView], rows: int) -> bool:
+    """True for sums over the columns of each of several samples, down to so many rows."""
+    return any(_parts(tv) * rows < prod(tv.shape) for tv in sums)
+
+
 def reduced_sizes(tv: TensorView) -> list[int]:
     """Of the reduced axes."""
     return [a.size for a in tv.domain.logical if a.is_reduction]

@@ -122,7 +122,7 @@ def of_places(segment: Segment, results: Sequence[Element], row: IterDomain) -> 
     indices = Counter(tv for tv, _ in every)
     alike = {key for key in every if not any(row in form.bases for form in key[1])}
     for key, element in needs.elements.items():  # those that it needs are before it
-        if _is_as_its_sources(element) and all(
+        if is_as_its_sources(element) and all(
             (s.producer, s.index) in alike for s in element.sources
         ):
             alike.add(key)
@@ -135,7 +135,7 @@ def of_places(segment: Segment, results: Sequence[Element], row: IterDomain) -> 
     return list(read)
 
 
-def _is_as_its_sources(element: Made) -> bool:
+def is_as_its_sources(element: Made) -> bool:
     """True where nothing but these makes elements of one index others than those of another: for
     what is computed from values along rows, all of which are the same."""
     made = element.tensor.definition

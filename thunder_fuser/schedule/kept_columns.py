@@ -19,20 +19,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form
-from thunder_fuser.analysis.kept_rows import tall_lanes
+from thunder_fuser.analysis.kept_rows import SCRATCH, tall_lanes
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.odd_columns import lanes_of
 from thunder_fuser.analysis.reductions import is_scan, packed_elements, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.beside_columns import Beside, beside, reduced_sizes
+from thunder_fuser.schedule.beside_columns import (
+    Beside,
+    are_of_samples,
+    beside,
+    reduced_sizes,
+)
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import (
     column_axes,
+    narrowest,
     place_of,
     reduced_by,
     rows_and_columns,
@@ -50,6 +57,7 @@ from thunder_fuser.schedule.kept_tiles import (
     tiling,
     whole_images,
 )
+from thunder_fuser.schedule.kept_values import NONE, RowShares, left_values, row_shares
 from thunder_fuser.schedule.met_columns import of_sample, vectors_met, with_met
 from thunder_fuser.schedule.needs import check_in_place, needs_of, reductions_read
 from thunder_fuser.schedule.odd_columns import odd_axes
@@ -86,6 +94,8 @@ class KeptSchedule:
     known: tuple[Element, ...] = ()  # of a column, to threads that are at rows then
     samples: tuple[tuple[Store, Index], ...] = ()  # stores of one element per sample
     abreast: int = 1  # blocks of a cluster that have the columns of a sample, which meet
+    shares: RowShares = NONE  # what rows have one of, made before the phases
+    left: tuple[tuple[Element, ...], ...] = ()  # what the first phase that makes it leaves
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -207,18 +217,39 @@ def _planned(
     if odd is not None:
         return _scheduled(segment, *odd)
     sums = [tv for tv in segment.long if tv not in long]
+    tall = partial(_tall, segment, long, axes, is_turned, sums, target)
+    if parameters.tall and are_of_samples(sums, rows) and (found := tall()) is not None:
+        return found  # vectors of all lanes may lie in two rows of an image
     plane = _plane(segment, long, axes, is_turned, sums)
-    if plane.is_tall and parameters.tall:
-        lanes = tall_lanes(axes.lanes, [tv.dtype.itemsize for tv in plane.moved])
-        narrow = ColumnAxes(axis(columns // lanes), lane_of(lanes), axis(rows))
-        tall = _plane(segment, long, narrow, is_turned, sums)
-        return _scheduled(segment, tall, tall_tiling(tall.room(segment, target)))
+    if parameters.tall and plane.full and plane.is_tall and (found := tall()) is not None:
+        return found
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned, sums)
         tile = whole_images(single.room(segment, target), parameters)
         if tile is not None and tile.slots:
             plane = single
     return _scheduled(segment, plane, tiling(plane.room(segment, target), parameters))
+
+
+def _tall(
+    segment: Segment,
+    long: Sequence[TensorView],
+    axes: ColumnAxes,
+    is_turned: bool,
+    sums: Sequence[TensorView],
+    target: Target,
+) -> KeptSchedule | None:
+    """Of threads that have as many rows as they can, of few columns; None for planes that are not
+    tall, and where nothing is computed once that is stored. Raises Rejected."""
+    lanes = tall_lanes(axes.lanes, [narrowest(segment, long)])
+    narrow = ColumnAxes(axis(axes.columns // lanes), lane_of(lanes), axis(axes.row.size))
+    tall = _plane(segment, long, narrow, is_turned, sums, is_tall=True)
+    if not (tall.left if tall.full else tall.is_tall):
+        return None
+    found = tall_tiling(tall.room(segment, target))
+    if found is None and not tall.full:
+        raise Rejected("columns that are too long to be kept")
+    return None if found is None else _scheduled(segment, tall, found)
 
 
 def _kept_reductions(segment: Segment, is_turned: bool) -> list[TensorView]:
@@ -256,6 +287,8 @@ def _scheduled(segment: Segment, plane: _Plane, found: Tiling) -> KeptSchedule:
         known=plane.known if found.tile.slots else (),
         samples=plane.samples,
         abreast=found.tile.abreast,
+        shares=plane.shares,
+        left=plane.left,
     )
 
 
@@ -311,12 +344,19 @@ class _Plane:
     held: Held
     known: tuple[Element, ...]
     moved: tuple[TensorView, ...]
+    shares: RowShares
+    left: tuple[tuple[Element, ...], ...]
 
     @property
     def is_tall(self) -> bool:
-        """True where columns are only summed, and those of each sample beside them."""
-        is_read = not (self.full or self.held.turned.tensors)
-        return is_read and self.added is not None and self.added.parts < self.added.group.size
+        """True where columns are only summed, and those of each sample beside them; or where they
+        are stored, and what threads have once for their columns is more than any thread has."""
+        if self.held.turned.tensors:
+            return False
+        if self.full:
+            is_plain = self.added is None and self.held.slots is None
+            return is_plain and self.held.once > SCRATCH
+        return self.added is not None and self.added.parts < self.added.group.size
 
     def room(self, segment: Segment, target: Target) -> Room:
         return Room.of(segment, self.axes, self.phases, self.held, target)
@@ -328,8 +368,10 @@ def _plane(
     axes: ColumnAxes,
     is_turned: bool,
     sums: Sequence[TensorView],
+    is_tall: bool = False,
 ) -> _Plane:
-    """With these `sums` beside those of `long`. Raises Rejected."""
+    """With these `sums` beside those of `long`. Of threads that have tall columns, which are
+    stored, it says what is computed once. Raises Rejected."""
     rows, columns = axes.row.size, axes.columns
     reductions, terms = reduced_by(long, axes)
     added = beside(segment, sums, axes) if sums else None
@@ -355,7 +397,6 @@ def _plane(
         raise Rejected("columns of which nothing is in memory")
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
     moved = Moved(reads, writes, _turned([*reads, *writes], axes, is_turned))
-    kept = _kept([read for read in reads if read not in moved.turned], axes)
     of_columns = [tv.dtype.itemsize for tv, offset in found if axes.row not in offset.bases]
     row = moved.vectors_of_row(axes)
     dealt = added.vectors if added else 0
@@ -363,13 +404,21 @@ def _plane(
     known = of_places(segment, walked[len(terms) :], axes.row) if is_by_rows else []
     slots = slot_needs(segment, moved, full, rows, known) if row else None
     turned = Turned.of(moved.turned, axes)
+    made, shares = dict(reductions), NONE
+    left: tuple[tuple[Element, ...], ...] = ()
+    if is_tall and full:
+        shares = row_shares(segment, made, walked, axes)
+        scopes = [*(phase.terms for phase in phases), [(s.value, i) for s, i in full]]
+        left = left_values(segment, scopes, made, shares, axes)
+    read = [r for r in _reads(segment, reductions, walked, shares) if r in reads]
+    kept = _kept([r for r in read if r not in moved.turned], axes)
     once = registers_of(of_columns, axes.lanes)
     held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full), once=once)
     groups = added.group.size if added else 0
-    held = replace(held, met=vectors_met(segment, axes), groups=groups)
+    held = replace(held, met=vectors_met(segment, axes), groups=groups, left=len(left))
     tensors = tuple(tv for tv, _ in (*reads, *writes))
     stored = tuple(full), tuple(stores), tuple(samples)
-    return _Plane(axes, phases, added, *stored, held, tuple(known), tensors)
+    return _Plane(axes, phases, added, *stored, held, tuple(known), tensors, shares, left)
 
 
 def _check_columns(
@@ -412,11 +461,14 @@ def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:
 
 
 def _reads(
-    segment: Segment, reductions: Sequence[Element], walked: Sequence[Element]
+    segment: Segment,
+    reductions: Sequence[Element],
+    walked: Sequence[Element],
+    shares: RowShares = NONE,
 ) -> list[tuple[TensorView, Form]]:
-    """What is read in phases and for what is stored of the plane, and where. Raises Rejected for
-    the result of a sum beside them, which no block has yet."""
-    own = {tv for tv, _ in reductions}
+    """What is read in phases and for what is stored of the plane, and where, beside `shares` of
+    rows. Raises Rejected for the result of a sum beside them, which no block has yet."""
+    own = {*shares.tensors, *(tv for tv, _ in reductions)}
     leaves = needs_of(segment, own, walked).leaves
     if any(tv in segment.long for tv, _ in leaves if tv not in own):
         raise Rejected("columns that are kept are read beside what others come to")

@@ -23,6 +23,8 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import (
     SCRATCH,
+    TALL,
+    TALL_STORED,
     THREADS,
     KeptRows,
     are_kept_whole,
@@ -49,6 +51,7 @@ from thunder_fuser.target import (
     LINE,
     MAX_THREADS,
     REGISTER_BYTES,
+    REGISTERS,
     SECTOR,
     SHARED_UNASKED,
     WARP,
@@ -68,7 +71,8 @@ class Held:
     are `dealt` so many vectors of columns at a time, in `groups`; and what is `turned`. Columns may
     be the places of images, of whose rows each has so many vectors, and which may be in `slots` of
     shared memory. Whole rows may be stored. Registers of what is read of columns are `once`. Of
-    columns that meet a sample has so many vectors."""
+    columns that meet a sample has so many vectors. Phases could leave so many values `left` of each
+    element for others."""
 
     kept: int
     turned: Turned
@@ -80,6 +84,7 @@ class Held:
     once: int = 0
     met: int | None = None
     groups: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -274,15 +279,33 @@ def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling 
     return None
 
 
-def tall_tiling(room: Room) -> Tiling:
-    """As few threads down as have registers for their rows, which are only summed, and a warp
-    across at most, whose sums over columns shuffles bring together. Raises Rejected."""
-    column = room.column
-    across = gcd(room.held.dealt, column.tall_across())
+def tall_tiling(room: Room) -> Tiling | None:
+    """As few threads down as have registers for their rows, and a warp across at most, whose sums
+    over columns shuffles bring together. None where no such tile has room."""
+    held, column = room.held, room.column
+    if held.is_stored:
+        return _tall_stored(room)
+    across = gcd(held.dealt, column.tall_across())
+    if across * room.vector_bytes < 2 * SECTOR and held.dealt:
+        across = held.dealt  # whole sectors, whose sums meet in shared memory
     tile = Tile(across, column.tall_threads())
     if across * room.vector_bytes < SECTOR or not room.blocks(tile):
-        raise Rejected("columns that are too long to be kept")
+        return None
     return Tiling(tile, column.tall_blocks() or None, renews=False)
+
+
+def _tall_stored(room: Room) -> Tiling | None:
+    """Of rows that are stored, with registers for what phases leave, as many as the compiler takes,
+    or as let two blocks be on a multiprocessor. It is told how many are, where they are of several
+    warps: one that nobody waits for has what it takes."""
+    left = room.held.left * room.axes.lanes
+    column = replace(room.column, beside=room.column.beside + left)
+    for most in (TALL_STORED, TALL):
+        tile = Tile(column.tall_across(most), column.tall_threads(most))
+        fit = REGISTERS // (column.registers(tile.down) * tile.threads)
+        if fit > 1 and tile.threads <= MAX_THREADS and room.blocks(tile):
+            return Tiling(tile, fit if tile.down > 1 else None, renews=False)
+    return None
 
 
 def met_tiling(room: Room) -> Tiling:
