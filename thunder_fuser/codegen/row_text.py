@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
-from thunder_fuser.codegen.blocks import block, enclosed, function, per_element, when
+from thunder_fuser.codegen.blocks import block, enclosed, function, otherwise, per_element, when
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
 from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
@@ -17,6 +17,7 @@ from thunder_fuser.codegen.reduce_text import (
     met,
     of_rows_that_meet,
     scanned,
+    within_warps,
 )
 from thunder_fuser.codegen.row_loops import (
     load_of_row,
@@ -327,16 +328,25 @@ def _phases(kernel: RowKernel) -> list[str]:
     lines: list[str] = []
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
-    final = [*over_vectors(kernel, _final_lines(kernel)), *edge_scope(kernel.final, kernel)]
-    lines += [*brought(kernel), *once_lines(kernel.final, kernel), *if_active(kernel, final)]
+    lines += [*brought(kernel), *once_lines(kernel.final, kernel)]
+    final, unchosen = _finally(kernel.final, kernel), kernel.unchosen
+    if unchosen is not None:
+        lines += once_lines(unchosen.scope, kernel)
+        tested = when([_may_have(unchosen.chosen)], final)
+        final = otherwise(tested, _finally(unchosen.scope, kernel))
+    lines += if_active(kernel, final)
     return lines + if_active(kernel, single_lines(kernel))
 
 
-def _final_lines(kernel: RowKernel) -> list[str]:
+def _finally(scope: Scope, kernel: RowKernel) -> list[str]:
+    return [*over_vectors(kernel, _final_lines(scope, kernel)), *edge_scope(scope, kernel)]
+
+
+def _final_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     """What is done for one vector after the phases. A block with rows to itself and sums down their
     columns in registers has one form of it: with another for vectors inside a row, rows of 4097
     took 128 us for 115."""
-    lines = scope_lines(kernel.final, kernel)
+    lines = scope_lines(scope, kernel)
     if kernel.filled:
         return filling(lines, kernel)
     if not kernel.sums or kernel.cluster > 1:
@@ -433,18 +443,19 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
         return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
     terms = _reduced(phase, kernel)
     if phase.chosen:
-        terms = when([" || ".join(map(_may_have, phase.chosen))], terms)
+        terms = when([_may_have(phase.chosen)], [*terms, *within_warps(phase.reductions, kernel)])
     converts = beside_pairs(phase.scope, phase.pairs).statements  # pairs are taken as they come
     return [
         *begun,
         *terms,
-        *combined(phase.reductions, kernel, position),
+        *combined(phase.reductions, kernel, position, are_of_warps=bool(phase.chosen)),
         *summed,
         *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews and converts else []),
     ]
 
 
-def _may_have(extremum: Reduce) -> str:
-    """Whether one of a warp's elements may equal that of its row, or has to make a NaN."""
-    beyond = "<" if extremum.op.name == "max" else ">"
-    return f"!({extremum.accumulator.name} {beyond} {extremum.result.name})"
+def _may_have(chosen: Sequence[Reduce]) -> str:
+    """Whether one of a warp's elements may equal one of its row's extrema, or has to make a NaN."""
+    beyond = {"max": "<", "min": ">"}
+    tests = (f"!({r.accumulator.name} {beyond[r.op.name]} {r.result.name})" for r in chosen)
+    return " || ".join(tests)

@@ -16,6 +16,7 @@ row kernel(T0: f32*, T3: f32*) 64 blocks of 1 rows of 128 threads
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -155,6 +156,14 @@ class ReducePhase:
 
 
 @dataclass(frozen=True)
+class Unchosen:
+    """What warps do behind the phases that have none of what these extrema have `chosen`."""
+
+    scope: Scope
+    chosen: tuple[Reduce, ...]
+
+
+@dataclass(frozen=True)
 class Tail:
     """What follows from all rows: the blocks that come last combine what each row left for each of
     `totals`, in the order of the rows, and the very last does `scope`."""
@@ -208,7 +217,7 @@ class RowKernel:
     the first thread of a row, after the phases.
 
     With column `sums` a block walks the rows of a group, the next ones on their way to slots,
-    accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
+    accumulates in `final`, in `unchosen` where that does, and does `columns` at the end. `blocks_at_once` are to fit on a
     multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase
     that stores too, and nothing is `final`; one after another or, where the parts are outermost,
     the first parts of all rows before the second. With a `chunk` a thread walks a row of one phase
@@ -253,6 +262,7 @@ class RowKernel:
     filled: tuple[Staged, ...] = ()
     apart: int = 1
     drawn: tuple[Drawn, ...] = ()
+    unchosen: Unchosen | None = None
 
     @property
     def lane(self) -> IterDomain | None:
@@ -399,6 +409,7 @@ class RowKernel:
         scopes = [*(d.scope for d in self.drawn), *(p.scope for p in self.phases)]
         scopes += [self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
+        scopes += [self.unchosen.scope] if self.unchosen is not None else []
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
         held += (*self.gathered, *self.brought)
         staged = (s.access for s in self.staged)
@@ -447,6 +458,9 @@ def print_row_kernel(kernel: RowKernel) -> str:
     for number, phase in enumerate(kernel.phases):
         lines += _print_phase(number, phase, names)
     lines += ["  final", *print_scope(kernel.final, names)]
+    if kernel.unchosen is not None:
+        lines.append(f"  final, of nothing that equals {_names_of(kernel.unchosen.chosen)}")
+        lines += print_scope(kernel.unchosen.scope, names)
     lines += [f"  stretch of {pointer} = {s.name}" for s in kernel.filled for pointer in s.pointers]
     if kernel.single.statements:
         lines += ["  first thread", *print_scope(kernel.single, names)]
@@ -462,7 +476,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
 def _print_phase(number: int, phase: ReducePhase, names: dict[IterDomain, str]) -> list[str]:
     head = f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
     if phase.chosen:
-        head += f", of what equals {' or '.join(r.result.name for r in phase.chosen)}"
+        head += f", of what equals {_names_of(phase.chosen)}"
     lines = [head, *print_scope(phase.scope, names)]
     lines += [f"    {print_pairs(p)}" for p in phase.pairs]
     lines += [f"    behind {print_statement(s, names)}" for r in phase.risen for s in r.statements]
@@ -471,6 +485,10 @@ def _print_phase(number: int, phase: ReducePhase, names: dict[IterDomain, str]) 
         f"    {s.op.name} of the row{' from its end' if s.reverse else ''} in {s.name}"
         for s in phase.scans
     ]
+
+
+def _names_of(chosen: Sequence[Reduce]) -> str:
+    return " or ".join(reduction.result.name for reduction in chosen)
 
 
 def print_pairs(pairs: Pairs) -> str:

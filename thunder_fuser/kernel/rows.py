@@ -14,7 +14,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.precision import is_from_one
 from thunder_fuser.analysis.reductions import combined_type, is_scan, terms_type
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.chosen import of_chosen
+from thunder_fuser.kernel.chosen import nothing_chosen, of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
@@ -31,6 +31,7 @@ from thunder_fuser.kernel.row_ir import (
     Scope,
     Staged,
     Tail,
+    Unchosen,
 )
 from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.shifted import ShiftedAccesses
@@ -38,6 +39,7 @@ from thunder_fuser.kernel.statements import (
     Accumulate,
     Hold,
     LaneStatement,
+    Literal,
     Operand,
     Variable,
     VectorAccess,
@@ -119,6 +121,7 @@ class _RowWriter:
             self._drop()
             self.writer.lasting.clear()  # those of a chunk
         final, sums = self._final(loads)
+        unchosen = self._unchosen(loads, phases)
         self._drop()
         last = self._stores(planned.single, loads, totals.terms)
         self.writer.lasting.clear()
@@ -156,6 +159,7 @@ class _RowWriter:
             filled=filled,
             apart=planned.residency.apart,
             drawn=drawn,
+            unchosen=unchosen,
         )
 
     def _staged(
@@ -378,14 +382,19 @@ class _RowWriter:
         """The thread's own element in an array of one per lane of each of its vectors."""
         return f"[k][{self.accesses.lane_index}]"
 
-    def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
-        """The stores of whole rows behind the phases, and the row's part of the column sums."""
+    def _final(
+        self, loads: Sequence[VectorAccess], zeros: Set[TensorView] = frozenset()
+    ) -> tuple[Scope, tuple[Accumulator, ...]]:
+        """The stores of whole rows behind the phases, and the row's part of the column sums, but of
+        those whose terms are `zeros`."""
         sums, stored = self.planned.columns, self.planned.stored_behind
         self.writer.begin()
         full = [(s.value, i) for s, i in stored]
         self.writer.evaluate(self._needs([*full, *sums.terms]))
         accumulated, accumulators = [], []
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
+            if term[0] in zeros:
+                continue
             dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             accumulator = Variable(name + self._element, dtype)
@@ -394,6 +403,32 @@ class _RowWriter:
             self.writer.known[tv, index] = accumulator
         writes, vectors = self._writes(stored)
         return self._scope(loads, [*writes, *accumulated], vectors), tuple(accumulators)
+
+    def _unchosen(
+        self, loads: Sequence[VectorAccess], phases: Sequence[ReducePhase]
+    ) -> Unchosen | None:
+        """What warps do in place of that which have nothing of which the column sums are; None where
+        all have some."""
+        sums, known = self.planned.columns, dict(self.writer.known)
+        if self.planned.threads_per_row <= WARP or not sums.reductions:
+            return None
+        stored = [(s.value, i) for s, i in self.planned.stored_behind]
+        needs = self._needs([*stored, *sums.terms])
+        along = {axis for axis in (self.axes.vector, self.axes.lane) if axis is not None}
+        finite = None if self.strict else along
+        chosen, zeros = nothing_chosen(phases, self.planned.phases, needs, finite)
+        if not zeros.intersection(tv for tv, _ in sums.terms):
+            return None
+        self.held |= zeros
+        self.writer.known |= {
+            (tv, index): Literal(0, tv.dtype.compute_type)
+            for tv, index in needs.elements
+            if tv in zeros
+        }
+        scope, _ = self._final(loads, zeros)
+        self.held -= zeros
+        self.writer.known = known
+        return Unchosen(scope, chosen)
 
     def _scope(
         self,
