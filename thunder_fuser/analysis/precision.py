@@ -155,8 +155,8 @@ def behind_views(tv: TensorView) -> TensorView:
 
 
 def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
-    """What is divided, or the exponent of that, and by what a row has one of, in terms of a long sum
-    of several rows; empty for others."""
+    """What is divided, or its exponent, and by what a row has one of, in terms of a long sum of
+    several rows; empty for others."""
     if term.dtype is not DataType.Float or not (summed.is_of("sum") and is_long(summed)):
         return ()
     while term.family in (Family.VIEW, Family.PAD):

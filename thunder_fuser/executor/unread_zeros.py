@@ -2,9 +2,10 @@
 
     backward(zeros(n, int8), dy)    =>    backward(None, dy)
 
-Of every result of a function that nobody gave a gradient torch's autograd fills zeros, also of whole
-numbers and truths, unless the function asks it not to, as AOTAutograd's do. Thunder 0.2.6 does not, and
-reads none of them: behind a row that is rounded to 8 bits beside its scale half of a plane was filled.
+Of every result of a function that nobody gave a gradient torch's autograd fills zeros, also of
+whole numbers and truths, unless the function asks it not to, as AOTAutograd's do. Thunder 0.2.6
+does not, and reads none of them: behind rows that are rounded to 8 bits beside their scales it was
+half of a plane.
 """
 
 from __future__ import annotations

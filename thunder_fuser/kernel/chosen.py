@@ -11,8 +11,8 @@ out: of rows that many warps have, all warps but one or two do. So do they leave
 phases what they would add of it to sums down the columns, and to what they store.
 
 All that is left out is 0. An infinity or a NaN would not be, so the others' factors are what their
-sizes are computed of: if the largest size is less than another's, all of these are finite. Behind the
-phases, but not with `strict`, what a row has one of counts as finite too, such as its gradient.
+sizes are computed of: if the largest size is less than another's, all of these are finite. Behind
+the phases, but not with `strict`, what a row has one of is so too, such as its gradient.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def _of_row(needs: Demand, along: Set[IterDomain]) -> frozenset[Element]:
     """What a row has one of."""
     found = set[Element]()
     for key, made in needs.elements.items():
-        sources = [(s.producer, s.index) for s in made.sources]
-        if sources and all(s in found or _is_beside(s, along) for s in sources):
+        sources = {(s.producer, s.index) for s in made.sources}
+        found |= {s for s in sources if _is_beside(s, along)}
+        if sources and sources <= found:
             found.add(key)
     return frozenset(found)
 

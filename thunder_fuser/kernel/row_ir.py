@@ -217,8 +217,8 @@ class RowKernel:
     the first thread of a row, after the phases.
 
     With column `sums` a block walks the rows of a group, the next ones on their way to slots,
-    accumulates in `final`, in `unchosen` where that does, and does `columns` at the end. `blocks_at_once` are to fit on a
-    multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase
+    accumulates in `final`, or does `unchosen`, and does `columns` at the end. `blocks_at_once` are
+    to fit on a multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase
     that stores too, and nothing is `final`; one after another or, where the parts are outermost,
     the first parts of all rows before the second. With a `chunk` a thread walks a row of one phase
     so many vectors at a time, and its scans go on from what they came to, all in one direction.

@@ -407,8 +407,7 @@ class _RowWriter:
     def _unchosen(
         self, loads: Sequence[VectorAccess], phases: Sequence[ReducePhase]
     ) -> Unchosen | None:
-        """What warps do in place of that which have nothing of which the column sums are; None where
-        all have some."""
+        """What warps do instead that have none of which the column sums are; None where all do."""
         sums, known = self.planned.columns, dict(self.writer.known)
         if self.planned.threads_per_row <= WARP or not sums.reductions:
             return None
