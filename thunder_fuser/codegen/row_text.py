@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.blocks import block, enclosed, function, otherwise, per_element, when
+from thunder_fuser.codegen.count_text import begun_counts, counted, ended_counts
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
 from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
@@ -206,7 +207,8 @@ def _walk(kernel: RowKernel) -> list[str]:
     return [
         *turns_of_group(kernel),
         *mailboxes(kernel),
-        *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        *begun_counts(kernel),
+        *(line for accumulator in kernel.in_registers for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *slot_arrays(kernel),
         *stow_weights(kernel),
@@ -215,6 +217,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         *await_gathered(kernel),
         *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
         *block(f"for ({kind} turn = 0; turn < {turns}; ++turn)", turn),
+        *ended_counts(kernel),
         *_walked(kernel.columns, kernel),
     ]
 
@@ -226,7 +229,8 @@ def _walk_side_by_side(kernel: RowKernel) -> list[str]:
     return [
         *turns_of_group(kernel),
         *wanted,
-        *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        *begun_counts(kernel),
+        *(line for accumulator in kernel.in_registers for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *(_turns_of_stretches(kernel) if kernel.staged else _turns_of_rows(kernel)),
         *_summed(kernel),
@@ -239,7 +243,7 @@ def _summed(kernel: RowKernel) -> list[str]:
         return []
     columns = _walked(kernel.columns, kernel)
     if not kernel.axes.keeps_sides:
-        return met_sides(kernel, columns)
+        return [*ended_counts(kernel), *met_sides(kernel, columns)]
     return if_active(kernel, columns) if kernel.has_idle else columns
 
 
@@ -369,9 +373,10 @@ def once_lines(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     """What is done for one vector."""
-    if not scope.statements:
+    if not (scope.statements or scope.counts):
         return []
     lines = [_load(a, kernel) for a in scope.loads]
+    lines += [counted(count, kernel) for count in scope.counts]
     return lines + lane_lines(scope.statements, scope.stores, kernel.names, kernel.lanes)
 
 

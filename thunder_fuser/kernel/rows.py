@@ -8,7 +8,8 @@ from itertools import chain
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
+from thunder_fuser.analysis.counts import Counted
+from thunder_fuser.analysis.digits import ZERO, Form, Loaded, add, atom, ceil_div, scale
 from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.precision import is_from_one
@@ -21,6 +22,7 @@ from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.rising import risen_from
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
+    Count,
     Drawn,
     Held,
     Reduce,
@@ -293,7 +295,7 @@ class _RowWriter:
             return ()
         scopes = [self._walked(phase) for phase in planned.phases]
         if self.in_flight is None:
-            scopes.append((*((s.value, i) for s, i in planned.full), *sums.terms))
+            scopes.append((*((s.value, i) for s, i in planned.full), *sums.read))
         most = HELD if planned.full else HELD_OF_READ
         most = HELD_BESIDE_SUMS if sums.reductions else most
         room = most // (vectors * self.axes.lanes + self.axes.has_edges)
@@ -327,11 +329,12 @@ class _RowWriter:
         return (*needed, *values)
 
     def _behind(self) -> set[TensorView]:
-        """What reductions lead to and is held: exact functions, where no whole rows are stored."""
+        """What reductions lead to and is held, where no whole rows are stored: exact functions, and
+        beside sums down the columns, whose instructions memory waits for, all."""
         if self.planned.full or self.in_flight is not None:
             return set()
         made = {tv for tv in self.segment.tensors if is_costly(tv)}
-        return made - self.segment.fast
+        return made if self.planned.columns.reductions else made - self.segment.fast
 
     def _drawn(self) -> tuple[Drawn, ...]:
         """Masks that nothing read leads to, such as a dropout's, of rows that come meanwhile. Rows
@@ -390,19 +393,29 @@ class _RowWriter:
         sums, stored = self.planned.columns, self.planned.stored_behind
         self.writer.begin()
         full = [(s.value, i) for s, i in stored]
-        self.writer.evaluate(self._needs([*full, *sums.terms]))
-        accumulated, accumulators = [], []
+        counted = sums.counts
+        self.writer.evaluate(self._needs([*full, *sums.read]))
+        accumulated, accumulators, counts = [], [], []
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
             if term[0] in zeros:
                 continue
             dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
-            value = self.writer.convert(tv, self.writer.values[term], dtype)
             accumulator = Variable(name + self._element, dtype)
-            accumulated.append(Accumulate(accumulator, tv.expr.op, value))
-            accumulators.append(Accumulator(name, dtype, tv.expr.op))
+            accumulators.append(Accumulator(name, dtype, tv.expr.op, is_count=tv in counted))
+            if tv in counted:
+                counts.append(self._count(accumulators[-1], counted[tv]))
+            else:
+                value = self.writer.convert(tv, self.writer.values[term], dtype)
+                accumulated.append(Accumulate(accumulator, tv.expr.op, value))
             self.writer.known[tv, index] = accumulator
         writes, vectors = self._writes(stored)
-        return self._scope(loads, [*writes, *accumulated], vectors), tuple(accumulators)
+        scope = self._scope(loads, [*writes, *accumulated], vectors)
+        return replace(scope, counts=tuple(counts)), tuple(accumulators)
+
+    def _count(self, accumulator: Accumulator, counted: Counted) -> Count:
+        lane = ZERO if self.axes.lane is None else atom(self.axes.lane)
+        first = add(counted.place, scale(lane, -1))
+        return Count(accumulator.counts, self.writer.values[counted.value], first)
 
     def _unchosen(
         self, loads: Sequence[VectorAccess], phases: Sequence[ReducePhase]

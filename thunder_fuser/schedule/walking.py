@@ -41,6 +41,7 @@ SPARE_IN_CLUSTER = 8  # registers beside weights, without which it spilled
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
 IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 IDLE_IN_CLUSTER = (8, 4, 2)
+COUNT = 4  # bytes, of each column
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 L1_LEAST = 29 * 1024  # bytes of a multiprocessor's L1 cache, to which shared memory leaves the rest
@@ -146,7 +147,8 @@ def _walking(walk: _Walk, threads: int) -> Residency | None:
     room = walk.walks if held > 1 else walk.walks * MAX_THREADS_WITH_SUMS // threads
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walk.walks))
     reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else _alone(row, threads, cluster)
-    limit = target.shared_bytes - reserved - gathered * blocks
+    counts = COUNT * row.counted * row.lanes * held * threads
+    limit = target.shared_bytes - reserved - (gathered + counts) * blocks
     most = min(registers_among(threads * blocks), SPILL_FREE)
     of_block = 4 * row.loaded * held * threads  # bytes that it moves in a turn
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER

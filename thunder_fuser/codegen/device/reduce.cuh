@@ -343,3 +343,10 @@ TF_FN T scan_row(T (&x)[HELD][LANES], T* sums, int part, T identity, T so_far, C
   }
   return carry;
 }
+
+// chunk: count
+// One more where a lane of LANES has that number.
+template <int LANES, class T>
+TF_FN void count(int* counts, T lane) {
+  if (lane >= T(0) && lane < T(LANES)) atomicAdd(counts + int(lane), 1);
+}
