@@ -24,6 +24,7 @@ from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store
 
 MAX_COUNTED = 8192  # columns of a block, for which it has 4 bytes of shared memory each
+MIN_SHARED = 40_960  # columns of rows of which a block of a cluster has no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,8 @@ def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> C
 
 def _counted(tv: TensorView, term: Element, segment: Segment, axes: RowAxes) -> Counted | None:
     """What a sum counts, in shared memory that all rows of a block have for it."""
-    if not tv.is_of("sum") or axes.columns > MAX_COUNTED or axes.keeps_sides:
+    are_few = axes.columns <= MAX_COUNTED or axes.columns >= MIN_SHARED
+    if not (tv.is_of("sum") and are_few) or axes.keeps_sides:
         return None
     walked = {axis for axis in (axes.vector, axes.lane) if axis is not None}
     leaves = segment.leaves | {t for t in segment.tensors if is_long(t)}

@@ -42,6 +42,7 @@ IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's
 IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 IDLE_IN_CLUSTER = (8, 4, 2)
 COUNT = 4  # bytes, of each column
+MAX_COUNTS = 40 * 1024  # bytes of a block's static shared memory, which is 48 KB
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 L1_LEAST = 29 * 1024  # bytes of a multiprocessor's L1 cache, to which shared memory leaves the rest
@@ -148,6 +149,8 @@ def _walking(walk: _Walk, threads: int) -> Residency | None:
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walk.walks))
     reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else _alone(row, threads, cluster)
     counts = COUNT * row.counted * row.lanes * held * threads
+    if counts > MAX_COUNTS:
+        return None
     limit = target.shared_bytes - reserved - (gathered + counts) * blocks
     most = min(registers_among(threads * blocks), SPILL_FREE)
     of_block = 4 * row.loaded * held * threads  # bytes that it moves in a turn
