@@ -12,9 +12,11 @@ from collections.abc import Container, Set
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.access import Demand, Element, Source, demand
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.digits import Form, atom
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
@@ -33,6 +35,16 @@ class Counted:
 def counted(term: Element, leaves: Container[TensorView], along: Set[IterDomain]) -> Counted | None:
     """What the sum of such terms counts, of rows `along` those axes; None for others."""
     return _Terms(demand([term], leaves), along).counted(term)
+
+
+def is_counted(tv: TensorView) -> bool:
+    """True for such a sum down the columns of a plane."""
+    if not (tv.is_of("sum") and is_long(tv) and tv.ndim == 1):
+        return False
+    (term,) = tv.expr.tensors
+    axes = [axis(extent) for extent in term.shape]
+    leaves = {t for t in topological([term]) if t.definition is None or is_long(t)}
+    return counted((term, tuple(map(atom, axes))), leaves, {axes[-1]}) is not None
 
 
 @dataclass(frozen=True)

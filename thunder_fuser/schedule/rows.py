@@ -297,7 +297,7 @@ def _beside(
         raise Rejected("column sums beside rows so short that a block has no work for its warps")
     turns = axes.fewest
     as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
-    as_many = replace(as_many, counted=len(work.columns.counts))
+    as_many = replace(as_many, counted=len(work.columns.counts), meets=len(work.phases))
     walking = beside_sums(as_many, sums, turns, target, parameters)
     if walking is None:
         raise Rejected("column sums beside rows that are too long to be walked")
