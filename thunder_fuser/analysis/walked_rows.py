@@ -143,7 +143,7 @@ def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
     """Rows of so many blocks each that the machine walks at a time."""
     if blocks == 1:
         most = min(THREADS // (row.vectors + WARP), MAX_BLOCKS, _with_registers(row))
-        pairs = threads_of_pairs(row.vectors, row.meets)
+        pairs = threads_of_pairs(ceil_div(row.columns, row.lanes), row.meets)
         if pairs is not None and _with_registers(row, pairs) >= THREADS // pairs:
             most = THREADS // pairs
         return max(most, MIN_BLOCKS) * multiprocessors
