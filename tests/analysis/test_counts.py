@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.programs import expand, full, ints, unsqueeze
-from tests.schedule.segments import integers
+from tests.schedule.segments import floats, integers
 from thunder_fuser.analysis.counts import counted
 from thunder_fuser.analysis.digits import atom, scale, shift
 from thunder_fuser.dtypes import DataType
@@ -19,6 +19,7 @@ from thunder_fuser.ir.tensor import TensorView
 ROWS, COLUMNS = 6, 10
 INDEX = integers(ROWS)
 OTHER = integers(ROWS)
+FLOAT = floats(ROWS)
 PLANE = integers(ROWS, COLUMNS)
 ROW, COLUMN = axis(ROWS), axis(COLUMNS)
 
@@ -58,9 +59,10 @@ OTHERS: dict[str, Callable[[], TensorView]] = {
     "every other": lambda: wide(call("eq", places(0, 2), rows())),
     "an index of each element": lambda: wide(call("eq", places(), PLANE)),
     "what two rows have": lambda: wide(call("eq", rows(), rows(OTHER))),
+    "a float": lambda: wide(call("eq", places(), rows(FLOAT))),
     "a weight": lambda: call("mul", wide(call("eq", places(), rows())), wide(PLANE)),
 }
-INPUTS = {INDEX, OTHER, PLANE}
+INPUTS = {INDEX, OTHER, FLOAT, PLANE}
 
 
 @pytest.mark.parametrize("name", COUNTS)

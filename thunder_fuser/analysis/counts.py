@@ -70,7 +70,8 @@ class _Terms:
         first, second = (self._viewed((s.producer, s.index)) for s in sources)
         for place, value in ((first, second), (second, first)):
             is_of_row = all(self.along.isdisjoint(form.bases) for form in value[1])
-            if (form := self._place(place)) is not None and is_of_row:
+            is_whole = value[0].dtype.is_integral  # a float between two columns equals neither
+            if (form := self._place(place)) is not None and is_of_row and is_whole:
                 return Counted(value, form)
         return None
 
