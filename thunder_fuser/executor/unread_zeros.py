@@ -14,14 +14,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from thunder.executors.torch_autograd import ThunderFunction, ThunderOutputFunction
+from thunder.executors.torch_autograd import ThunderOutputFunction
 
 
 def leave_unread_zeros() -> None:
-    """Ask torch for no zeros of such results behind any function that Thunder compiles."""
-    for function in (ThunderFunction, ThunderOutputFunction):
-        if not hasattr(function.forward, "__wrapped__"):
-            function.forward = staticmethod(_asking(function.forward))
+    """Ask torch for no zeros of such results behind functions that Thunder compiles. Those for
+    thunderfx, and in a graph that is captured, keep theirs: there floats may have no gradient
+    either, of which Thunder does not know."""
+    if not hasattr(ThunderOutputFunction.forward, "__wrapped__"):
+        ThunderOutputFunction.forward = staticmethod(_asking(ThunderOutputFunction.forward))
 
 
 def _asking(forward: Callable[..., Any]) -> Callable[..., Any]:
