@@ -249,6 +249,7 @@ ALLOWED = {
     "schedule/walking.py:_of_threads": THREADS,
     "schedule/walking.py:_fill_half": THREADS,
     "schedule/walking.py:_walking": THREADS,
+    "schedule/walking.py:launched": THREADS,
     "schedule/row_splits.py:shared": THREADS,
     "schedule/row_splits.py:walked": THREADS,
     "schedule/rows.py:_alone": THREADS,

@@ -55,6 +55,20 @@ def test_as_many_rows_are_walked_at_once_as_registers_have_room_for(
 
 
 @pytest.mark.parametrize(
+    ("columns", "meets", "sums", "counted", "blocks"),
+    [
+        *((4096, 1, 1, 0, 2), (4096, 2, 1, 0, 4), (4097, 2, 1, 0, 3), (5000, 2, 1, 0, 3)),
+        *((8192, 2, 1, 0, 2), (2048, 2, 1, 0, 3), (4096, 2, 2, 0, 2), (4096, 2, 2, 1, 4)),
+    ],
+)
+def test_threads_that_meet_twice_in_a_turn_have_two_vectors_if_registers_hold_them(
+    columns: int, meets: int, sums: int, counted: int, blocks: int
+) -> None:
+    row = WalkedRow(columns, (2,), sums, again=(2,), meets=meets, counted=counted)
+    assert rows_at_once(row, 1, SMS) == blocks * SMS
+
+
+@pytest.mark.parametrize(
     ("columns", "sums", "blocks", "rows"),
     [(131072, 2, 8, 15), (131080, 2, 16, 7), (262144, 2, 16, 7), (262152, 2, None, None)],
 )

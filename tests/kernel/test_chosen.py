@@ -9,14 +9,19 @@ import torch
 
 from tests.devices import ORDERS
 from tests.kernel.test_rows import along, kernel_of
-from tests.programs import check, fusion, like, run, total
+from tests.programs import H200, check, fusion, like, machine, run, total
 from tests.schedule.segments import floats, segment_of
+from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.statements import Accumulate
+from thunder_fuser.kernel.templates import draft
 from thunder_fuser.options import Options
+from thunder_fuser.presegment.split_reductions import split_reductions
+from thunder_fuser.runtime.bind import bind
 
 COLUMNS = 4096
 Build = Callable[[TensorView, TensorView], TensorView]
@@ -129,3 +134,42 @@ def test_zeros_times_what_is_not_finite_are_no_number(beyond: float) -> None:
     check(fusion([x, y], summed), x0, y0)
     check(fusion([x, y], summed), x0, y0, options=Options(tune="off"))
     assert run(fusion([x, y], summed), x0, y0)[0].isnan().tolist() == [False, True, False, False]
+
+
+def walked(made: Build, *, strict: bool = False) -> RowKernel:
+    """Rows that are stored with what is made of them, beside the sums of that down the columns."""
+    both = torch.empty(4096, COLUMNS), torch.empty(4096, COLUMNS)
+    x, y = like(*both)
+    terms = made(x, y)
+    stored = call("add", terms, call("mul", x, along(total(terms, 1), COLUMNS)))
+    program = split_reductions(
+        fusion([x, y], stored, total(terms, 0)), machine(8, H200.max_cluster)
+    )
+    bound = bind(program, both)
+    first, *_ = pipeline.cut_region(
+        bound.fusion, bound.layouts, machine(8, H200.max_cluster), strict=strict
+    ).segments
+    found = draft(first, H200, strict).lower(strict)
+    assert isinstance(found, RowKernel)
+    assert found.sums
+    return found
+
+
+def test_what_it_would_add_behind_the_phases_is_left_out_too() -> None:
+    of_row = walked(CHOSEN["a product"])
+    assert of_row.unchosen is not None
+    assert "  final, of nothing that equals T4_row\n" in str(of_row)
+    assert not any(isinstance(s, Accumulate) for s in of_row.unchosen.scope.statements)
+    assert emit(of_row).text.count("if (!(T4_part < T4_row)) {") == 2
+
+
+def test_but_not_what_others_add() -> None:
+    assert walked(LEFT["a sum of others too"]).unchosen is None
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_a_row_has_one_of_is_finite_unless_roundings_are_kept(strict: bool) -> None:
+    def scaled(x: TensorView, y: TensorView) -> TensorView:
+        return call("mul", largest(x, y), along(total(y, 1), COLUMNS))
+
+    assert (walked(scaled, strict=strict).unchosen is None) is strict

@@ -214,3 +214,16 @@ def test_a_mask_of_what_is_read_anyway_is_computed_again(is_read_anyway: bool) -
     plan = check(fusion([a, b], call("where", is_small, scaled, full(0.0, 7, 16))), x, y)
     kept = ["f32[]"] if is_read_anyway else ["f32[]", "bool[7, 16]"]
     assert sorted(edges(plan)) == sorted(kept)
+
+
+def test_so_is_one_of_what_its_rows_came_to_before() -> None:
+    """Which elements are the largest, of the gradient of a row's largest size: a number a row."""
+    x = torch.randint(-30, 30, (4, 1024)).float()
+    (a,) = like(x)
+    size = call("abs", a)
+    top = stop(call("max", size, dims=(1,)))
+    is_top = call("eq", size, expand(unsqueeze(top, 1), 4, 1024))
+    terms = call("mul", call("cast", is_top, dtype=DataType.Float), a)
+    summed = expand(unsqueeze(stop(total(terms, 1)), 1), 4, 1024)
+    plan = check(fusion([a], call("add", terms, call("mul", summed, a))), x)
+    assert set(edges(plan)) == {"f32[4]"}

@@ -31,7 +31,8 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     Or it is a factor of the terms of a long sum, of a function whose fast form errs by little and
     to both sides alike: of many such errors the sum has less than of its own roundings.
     Shares that are terms of a long sum of other rows are products with one part of a reciprocal: a
-    unit or two off, each row by another one, where the exponential is off by a unit.
+    unit or two off, each row by another one. Their exponentials are fast ones, as those of the sums
+    by which they are divided: off by d units and to both sides alike, of shares of exp(-d).
     """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
@@ -160,8 +161,8 @@ def behind_turns(tv: TensorView) -> TensorView:
 
 
 def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
-    """What is divided, and by what a row has one of, in terms of a long sum of several rows; empty
-    for others."""
+    """What is divided, or its exponent, and by what a row has one of, in terms of a long sum of
+    several rows; empty for others."""
     if term.dtype is not DataType.Float or not (summed.is_of("sum") and is_long(summed)):
         return ()
     while term.family in (Family.VIEW, Family.PAD):
@@ -170,7 +171,9 @@ def _divided(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
         case Expr(OpDef(name="div"), (TensorView(), TensorView() as by)) if (
             by.family is Family.VIEW and is_from_one(behind_views(by))
         ):
-            return term.expr.tensors
+            (above,) = (tv for tv in term.expr.tensors if tv is not by)
+            is_below = distance_from_max(above) is not None
+            return (*(above.expr.tensors if is_below else (above,)), by)
     return ()
 
 

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from itertools import chain
 from math import prod
 
+from thunder_fuser.analysis.counts import is_counted
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
 from thunder_fuser.analysis.reductions import inputs_of_size, is_long, row_shape
 from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.target import (
     LARGE_CLUSTER,
@@ -34,6 +36,8 @@ THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has
 MIN_BLOCKS = 2  # of a multiprocessor
 PAIR = 2  # blocks, which wait for each other less than more of them, even alone on a multiprocessor
 MIN_BLOCK = 128  # threads of one
+MIN_PAIRED, MAX_PAIRED = 224, 320  # threads with two vectors of a row each: of such four or three
+# blocks are on a multiprocessor, for two with a vector each
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
 SCRATCH, SCRATCH_OF_A_SUM = 24, 8  # registers of a thread that sums down the columns
 MAX_VECTORS = 3072  # of a row in one block: two tensors' next rows fill the shared memory
@@ -59,7 +63,8 @@ class WalkedRow:
     `again` behind its sums too, with so many `sums` down each column. What it is reduced to
     `is_sent` from block to block: a word or two. One that is gathered is not `is_plain`: such rows
     do not pass through shared memory side by side, nor do they begin in a lane of a plane. Of some
-    something `is_stored`."""
+    something `is_stored`. The threads of a block meet so many times in a turn, and `counted` of the
+    sums are in shared memory."""
 
     columns: int
     itemsizes: Sequence[int]
@@ -68,6 +73,8 @@ class WalkedRow:
     is_sent: bool = True
     is_plain: bool = True
     is_stored: bool = True
+    meets: int = 1
+    counted: int = 0
 
     @property
     def lanes(self) -> int:
@@ -94,7 +101,19 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
     is_plain = all(prod(t.shape) != rows * columns for t in gathered)
     itemsizes, twice = (tuple(t.dtype.itemsize for t in found) for found in (read, again))
     is_stored = any(prod(tv.shape) == rows * columns for tv in fusion.roots)
-    return WalkedRow(columns, itemsizes, sums, twice, is_sent, is_plain, is_stored)
+    meets = _meets(along)
+    down = (t for t in fusion.tensors if is_long(t) and row_shape(t) is None) if meets > 1 else ()
+    counted = sum(map(is_counted, down))
+    return WalkedRow(columns, itemsizes, sums, twice, is_sent, is_plain, is_stored, meets, counted)
+
+
+def _meets(along: Sequence[TensorView]) -> int:
+    """How many of such reductions need each other, one after another."""
+    level = dict[TensorView, int]()
+    for tv in along:  # producers first
+        needed = (level[t] for t in topological(tv.producers) if t in level)
+        level[tv] = 1 + max(needed, default=0)
+    return max(level.values(), default=1)
 
 
 def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:
@@ -124,9 +143,20 @@ def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
     """Rows of so many blocks each that the machine walks at a time."""
     if blocks == 1:
         most = min(THREADS // (row.vectors + WARP), MAX_BLOCKS, _with_registers(row))
+        pairs = threads_of_pairs(ceil_div(row.columns, row.lanes), row.meets)
+        if pairs is not None and _with_registers(row, pairs) >= THREADS // pairs:
+            most = THREADS // pairs
         return max(most, MIN_BLOCKS) * multiprocessors
     several = 2 if _is_held_twice(row, blocks) else 1
     return max(several * clusters_at_once(blocks, multiprocessors), MIN_BLOCKS)
+
+
+def threads_of_pairs(vectors: int, meets: int) -> int | None:
+    """Threads of a block that has two vectors of the row in each, so that more blocks are on a
+    multiprocessor; None where a vector in each is as good. Where threads meet more than once in a
+    turn these take longer for that than for their elements, and others work meanwhile."""
+    threads = ceil_div(vectors, 2 * WARP) * WARP
+    return threads if meets > 1 and MIN_PAIRED <= threads <= MAX_PAIRED else None
 
 
 def registers_beside(sums: int, elements: int) -> int:
@@ -134,11 +164,14 @@ def registers_beside(sums: int, elements: int) -> int:
     return SCRATCH + (SCRATCH_OF_A_SUM + elements) * sums
 
 
-def _with_registers(row: WalkedRow) -> int:
-    """Blocks for which a multiprocessor has registers, a vector of the row in each thread."""
-    threads = max(ceil_div(row.vectors, WARP) * WARP, MIN_BLOCK)
+def _with_registers(row: WalkedRow, pairs: int | None = None) -> int:
+    """Blocks for which a multiprocessor has registers, a vector of the row in each thread, or two
+    in each of so many."""
+    threads = pairs or max(ceil_div(row.vectors, WARP) * WARP, MIN_BLOCK)
     loaded = registers_of((*row.itemsizes, *row.again), row.lanes)
     needed = registers_beside(row.sums, row.lanes) + loaded
+    if pairs is not None:
+        needed = registers_beside(row.sums - row.counted, 2 * row.lanes) + loaded
     fitting = (n for n in range(MAX_BLOCKS, 0, -1) if registers_among(n * threads) >= needed)
     return next(fitting, 0)
 

@@ -29,6 +29,7 @@ _FILES = (
     "exponentials",
     "equals",
     "reduce",
+    "both_ways",
     "split",
     "cluster",
     "stretch",

@@ -28,23 +28,24 @@ WORD = 4  # bytes of the least that a block sends to another
 
 
 def combined(
-    reductions: Sequence[Reduce], kernel: RowKernel, phase: int = 0, *, are_finished: bool = True
+    reductions: Sequence[Reduce],
+    kernel: RowKernel,
+    phase: int = 0,
+    *,
+    are_finished: bool = True,
+    are_of_warps: bool = False,
 ) -> list[str]:
-    """Every accumulator combined over the threads of its row; all of them get the result, or the
-    state of which it would be finished."""
+    """Every accumulator combined over the threads of its row, where those of warps may be
+    so already; all of them get the result, or the state of which it would be finished."""
     if not reductions:
         return []
-    lines = []
+    lines = [] if are_of_warps else within_warps(reductions, kernel)
     threads = kernel.threads_of_piece
-    width = min(threads, WARP)
     warps = threads // WARP
     shares = kernel.rows_per_block > 1
     own = f" + threadIdx.x / {threads} * {warps}" if shares else ""
     mail = _mail(kernel)  # warps leave their values by turns as well
     sets, which = mail.sets, mail.which
-    for reduction in reductions:
-        name = reduction.accumulator.name
-        lines.append(f"{name} = {_over_threads(reduction, name, width)};")
     if warps > 1:
         for reduction in reductions:
             name, kind = reduction.accumulator.name, _state(reduction)
@@ -61,6 +62,13 @@ def combined(
             for r in values
         }
     return [*lines, *(_result(r, value, are_finished) for r, value in values.items())]
+
+
+def within_warps(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
+    """Every accumulator combined over the threads of a warp that have a row."""
+    width = min(kernel.threads_of_piece, WARP)
+    both = ((r.accumulator.name, r) for r in reductions)
+    return [f"{name} = {_over_threads(r, name, width)};" for name, r in both]
 
 
 def of_rows_that_meet(phase: ReducePhase, kernel: RowKernel) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
-from thunder_fuser.codegen.blocks import block, enclosed, function, per_element, when
+from thunder_fuser.codegen.blocks import block, enclosed, function, otherwise, per_element, when
+from thunder_fuser.codegen.count_text import begun_counts, counted, ended_counts
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
 from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
@@ -17,6 +18,7 @@ from thunder_fuser.codegen.reduce_text import (
     met,
     of_rows_that_meet,
     scanned,
+    within_warps,
 )
 from thunder_fuser.codegen.row_loops import (
     load_of_row,
@@ -205,7 +207,8 @@ def _walk(kernel: RowKernel) -> list[str]:
     return [
         *turns_of_group(kernel),
         *mailboxes(kernel),
-        *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        *begun_counts(kernel),
+        *(line for accumulator in kernel.in_registers for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *slot_arrays(kernel),
         *stow_weights(kernel),
@@ -214,6 +217,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         *await_gathered(kernel),
         *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
         *block(f"for ({kind} turn = 0; turn < {turns}; ++turn)", turn),
+        *ended_counts(kernel),
         *_walked(kernel.columns, kernel),
     ]
 
@@ -225,7 +229,8 @@ def _walk_side_by_side(kernel: RowKernel) -> list[str]:
     return [
         *turns_of_group(kernel),
         *wanted,
-        *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        *begun_counts(kernel),
+        *(line for accumulator in kernel.in_registers for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *(_turns_of_stretches(kernel) if kernel.staged else _turns_of_rows(kernel)),
         *_summed(kernel),
@@ -238,7 +243,7 @@ def _summed(kernel: RowKernel) -> list[str]:
         return []
     columns = _walked(kernel.columns, kernel)
     if not kernel.axes.keeps_sides:
-        return met_sides(kernel, columns)
+        return [*ended_counts(kernel), *met_sides(kernel, columns)]
     return if_active(kernel, columns) if kernel.has_idle else columns
 
 
@@ -327,16 +332,25 @@ def _phases(kernel: RowKernel) -> list[str]:
     lines: list[str] = []
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
-    final = [*over_vectors(kernel, _final_lines(kernel)), *edge_scope(kernel.final, kernel)]
-    lines += [*brought(kernel), *once_lines(kernel.final, kernel), *if_active(kernel, final)]
+    lines += [*brought(kernel), *once_lines(kernel.final, kernel)]
+    final, unchosen = _finally(kernel.final, kernel), kernel.unchosen
+    if unchosen is not None:
+        lines += once_lines(unchosen.scope, kernel)
+        tested = when([_may_have(unchosen.chosen)], final)
+        final = otherwise(tested, _finally(unchosen.scope, kernel))
+    lines += if_active(kernel, final)
     return lines + if_active(kernel, single_lines(kernel))
 
 
-def _final_lines(kernel: RowKernel) -> list[str]:
+def _finally(scope: Scope, kernel: RowKernel) -> list[str]:
+    return [*over_vectors(kernel, _final_lines(scope, kernel)), *edge_scope(scope, kernel)]
+
+
+def _final_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     """What is done for one vector after the phases. A block with rows to itself and sums down their
     columns in registers has one form of it: with another for vectors inside a row, rows of 4097
     took 128 us for 115."""
-    lines = scope_lines(kernel.final, kernel)
+    lines = scope_lines(scope, kernel)
     if kernel.filled:
         return filling(lines, kernel)
     if not kernel.sums or kernel.cluster > 1:
@@ -359,9 +373,10 @@ def once_lines(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     """What is done for one vector."""
-    if not scope.statements:
+    if not (scope.statements or scope.counts):
         return []
     lines = [_load(a, kernel) for a in scope.loads]
+    lines += [counted(count, kernel) for count in scope.counts]
     return lines + lane_lines(scope.statements, scope.stores, kernel.names, kernel.lanes)
 
 
@@ -433,18 +448,19 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
         return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
     terms = _reduced(phase, kernel)
     if phase.chosen:
-        terms = when([" || ".join(map(_may_have, phase.chosen))], terms)
+        terms = when([_may_have(phase.chosen)], [*terms, *within_warps(phase.reductions, kernel)])
     converts = beside_pairs(phase.scope, phase.pairs).statements  # pairs are taken as they come
     return [
         *begun,
         *terms,
-        *combined(phase.reductions, kernel, position),
+        *combined(phase.reductions, kernel, position, are_of_warps=bool(phase.chosen)),
         *summed,
         *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews and converts else []),
     ]
 
 
-def _may_have(extremum: Reduce) -> str:
-    """Whether one of a warp's elements may equal that of its row, or has to make a NaN."""
-    beyond = "<" if extremum.op.name == "max" else ">"
-    return f"!({extremum.accumulator.name} {beyond} {extremum.result.name})"
+def _may_have(chosen: Sequence[Reduce]) -> str:
+    """Whether one of a warp's elements may equal one of its row's extrema, or has to make a NaN."""
+    beyond = {"max": "<", "min": ">"}
+    tests = (f"!({r.accumulator.name} {beyond[r.op.name]} {r.result.name})" for r in chosen)
+    return " || ".join(tests)

@@ -55,7 +55,7 @@ def met_sides(kernel: RowKernel, columns: Sequence[str]) -> list[str]:
     """The sums of all rows side by side in the threads of the first one, in the order of threads of
     a warp and of warps, by way of the dynamic shared memory, and what these do with them."""
     lines: list[str] = []
-    for position, accumulator in enumerate(kernel.sums):
+    for position, accumulator in enumerate(kernel.in_registers):
         lines += ["__syncthreads();"] if position else []
         lines += _met(accumulator, kernel)
     return [*lines, *when(["side == 0"], columns)]

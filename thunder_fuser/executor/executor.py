@@ -90,6 +90,7 @@ from thunder_fuser.executor.statistics import Statistics, statistics
 from thunder_fuser.executor.storage import Storages, check_versions, rebuilt
 from thunder_fuser.executor.synonyms import SYNONYMS
 from thunder_fuser.executor.uniform import stateless
+from thunder_fuser.executor.unread_zeros import leave_unread_zeros
 from thunder_fuser.executor.view_gradients import check_view_gradients
 from thunder_fuser.options import current
 
@@ -154,6 +155,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
         self._fusion_seconds = 0.0
+        leave_unread_zeros()
 
     def can_execute(self, bsym: BoundSymbol) -> bool:
         """True if the symbol itself, not only its parts, can be recorded."""

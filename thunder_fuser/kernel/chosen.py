@@ -7,20 +7,24 @@
 
 The gradient of the largest element of a row counts how many equal it, and what follows sums what is
 multiplied by that. A warp whose own largest is less than its row's has none, and leaves the phase
-out: of rows that many warps have, all warps but one or two do.
+out: of rows that many warps have, all warps but one or two do. So do they leave out behind the
+phases what they would add of it to sums down the columns, and to what they store.
 
 All that is left out is 0. An infinity or a NaN would not be, so the others' factors are what their
-sizes are computed of: if the largest size is less than another's, all of these are finite.
+sizes are computed of: if the largest size is less than another's, all of these are finite. Behind
+the phases, but not with `strict`, what a row has one of is so too, such as its gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from thunder_fuser.analysis.access import Demand, Element
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import Reduce, ReducePhase
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.phases import Phase
@@ -48,6 +52,43 @@ def of_chosen(
     return made
 
 
+def nothing_chosen(
+    lowered: Sequence[ReducePhase],
+    planned: Sequence[Phase],
+    needs: Demand,
+    along: Set[IterDomain] | None,
+) -> tuple[tuple[Reduce, ...], set[TensorView]]:
+    """The extrema that choose elements behind the phases, and of what these need the tensors that
+    are 0 where a warp has none. What a row has one of, that nothing `along` it leads to, counts as
+    finite; None where it does not."""
+    chosen, zeros = list[Reduce](), set[Element]()
+    of_row = frozenset[Element]() if along is None else _of_row(needs, along)
+    for phase, plan in zip(lowered, planned, strict=True):
+        if phase.scans or plan.met is not None:
+            continue
+        for key, term, reduction in zip(plan.reductions, plan.terms, phase.reductions, strict=True):
+            found = _Chosen(needs, key, term, of_row).zeros if reduction.op.in_pairs else ()
+            chosen += [reduction] if found else []
+            zeros |= set(found)
+    others = {tv for tv, index in needs.elements if (tv, index) not in zeros}
+    return tuple(chosen), {tv for tv, _ in zeros} - others
+
+
+def _of_row(needs: Demand, along: Set[IterDomain]) -> frozenset[Element]:
+    """What a row has one of."""
+    found = set[Element]()
+    for key, made in needs.elements.items():
+        sources = {(s.producer, s.index) for s in made.sources}
+        found |= {s for s in sources if _is_beside(s, along)}
+        if sources and sources <= found:
+            found.add(key)
+    return frozenset(found)
+
+
+def _is_beside(element: Element, along: Set[IterDomain]) -> bool:
+    return all(along.isdisjoint(form.bases) for form in element[1])
+
+
 def _choosing_all(
     needs: Demand, terms: Sequence[Element], extrema: Mapping[Element, Element]
 ) -> tuple[Element, ...]:
@@ -64,21 +105,36 @@ class _Chosen:
     needs: Demand
     extremum: Element
     own: Element
+    of_row: frozenset[Element] = frozenset()  # which counts as finite
 
     def has_all(self, term: Element) -> bool:
         """True for a term that is 0 in all elements of a warp that has none of these."""
-        match self._made(term):
+        return self._viewed(term) in self.zeros
+
+    @cached_property
+    def zeros(self) -> set[Element]:
+        """All that is so."""
+        found = set[Element]()
+        for key in self.needs.elements:  # each after those that it needs
+            if self._viewed(key) in found or self._is_zero(key, found):
+                found.add(key)
+        return found
+
+    def _is_zero(self, key: Element, zeros: Set[Element]) -> bool:
+        match self._made(key):
             case "eq", (a, b):
                 return {a, b} == {self._viewed(self.extremum), self._viewed(self.own)}
             case (("cast" | "neg"), (source,)):
-                return self.has_all(source)
+                return source in zeros
             case "mul", (a, b):
                 both = (a, b), (b, a)
-                return any(self.has_all(zero) and self._is_finite(other) for zero, other in both)
+                return any(zero in zeros and self._is_finite(other) for zero, other in both)
         return False
 
     def _is_finite(self, factor: Element) -> bool:
         """True for a factor that is so in all elements of such a warp."""
+        if factor in self.of_row:
+            return True
         match self._made(factor):
             case "sign", _:
                 return True

@@ -16,10 +16,11 @@ row kernel(T0: f32*, T3: f32*) 64 blocks of 1 rows of 128 threads
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from thunder_fuser.analysis.digits import Form, ceil_div
+from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
@@ -27,10 +28,12 @@ from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_param
 from thunder_fuser.kernel.statements import (
     Assign,
     LaneStatement,
+    Operand,
     Variable,
     VectorAccess,
     forms_of,
     print_access,
+    print_operand,
     print_statement,
 )
 from thunder_fuser.ops import OpDef
@@ -62,11 +65,18 @@ class Scan:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A thread's partial sums: one per lane of each of its vectors, over the rows of the block."""
+    """A thread's partial sums: one per lane of each of its vectors, over the rows of the block. One
+    that `is_count` is counted in shared memory until then, by all threads."""
 
     name: str
     dtype: DataType
     op: OpDef
+    is_count: bool = field(default=False, kw_only=True)
+
+    @property
+    def counts(self) -> str:
+        """The name of the array there."""
+        return f"{self.name}_counts"
 
     @property
     def itemsize(self) -> int:
@@ -75,23 +85,35 @@ class Accumulator:
 
 
 @dataclass(frozen=True)
+class Count:
+    """A `value` of the row, counted in the array `name` by the thread of whose vectors one has a
+    lane of that number: those of a vector begin at `first`."""
+
+    name: str
+    value: Operand
+    first: Form
+
+
+@dataclass(frozen=True)
 class Scope:
-    """What is done for every vector of a row: indices that tensors hold, loads, lane by lane
-    statements, stores. What there is `once` a row is computed before its vectors, and the scopes
-    behind know it."""
+    """What is done for every vector of a row: indices that tensors hold, loads, values of the row
+    that are counted, lane by lane statements, stores. What there is `once` a row is computed before
+    its vectors, and the scopes behind know it."""
 
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...] = ()
     before: tuple[LaneStatement, ...] = ()
     once: tuple[Assign, ...] = ()
+    counts: tuple[Count, ...] = ()
 
     @property
     def forms(self) -> tuple[Form, ...]:
         """Every form that the scope evaluates."""
         accesses = (f for a in (*self.loads, *self.stores) for f in a.forms)
         stated = (*self.once, *self.before, *self.statements)
-        return (*accesses, *(f for s in stated for f in forms_of(s)))
+        counted = (count.first for count in self.counts)
+        return (*accesses, *counted, *(f for s in stated for f in forms_of(s)))
 
 
 @dataclass(frozen=True)
@@ -155,6 +177,14 @@ class ReducePhase:
 
 
 @dataclass(frozen=True)
+class Unchosen:
+    """What warps do behind the phases that have none of what these extrema have `chosen`."""
+
+    scope: Scope
+    chosen: tuple[Reduce, ...]
+
+
+@dataclass(frozen=True)
 class Tail:
     """What follows from all rows: the blocks that come last combine what each row left for each of
     `totals`, in the order of the rows, and the very last does `scope`."""
@@ -208,12 +238,12 @@ class RowKernel:
     the first thread of a row, after the phases.
 
     With column `sums` a block walks the rows of a group, the next ones on their way to slots,
-    accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
-    multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase
-    that stores too, and nothing is `final`; one after another or, where the parts are outermost,
-    the first parts of all rows before the second. With a `chunk` a thread walks a row of one phase
-    so many vectors at a time, and its scans go on from what they came to, all in one direction.
-    With a `tail` the first thread of a row leaves what that combines.
+    accumulates in `final`, or does `unchosen`, and does `columns` at the end. `blocks_at_once` are
+    to fit on a multiprocessor, None for as many as do. With `splits` so many blocks share a row, of
+    one phase that stores too, and nothing is `final`; one after another or, where the parts are
+    outermost, the first parts of all rows before the second. With a `chunk` a thread walks a row of
+    one phase so many vectors at a time, and its scans go on from what they came to, all in one
+    direction. With a `tail` the first thread of a row leaves what that combines.
 
     Where the axes have a `side`, a block has the rows of one group side by side, in turns, the
     loads of a `batch` of turns at a time, and those of a warp are so far `apart`; if the axes keep
@@ -253,6 +283,12 @@ class RowKernel:
     filled: tuple[Staged, ...] = ()
     apart: int = 1
     drawn: tuple[Drawn, ...] = ()
+    unchosen: Unchosen | None = None
+
+    @property
+    def in_registers(self) -> tuple[Accumulator, ...]:
+        """The column sums that a thread has there from the first row on."""
+        return tuple(accumulator for accumulator in self.sums if not accumulator.is_count)
 
     @property
     def lane(self) -> IterDomain | None:
@@ -399,6 +435,7 @@ class RowKernel:
         scopes = [*(d.scope for d in self.drawn), *(p.scope for p in self.phases)]
         scopes += [self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
+        scopes += [self.unchosen.scope] if self.unchosen is not None else []
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
         held += (*self.gathered, *self.brought)
         staged = (s.access for s in self.staged)
@@ -447,6 +484,9 @@ def print_row_kernel(kernel: RowKernel) -> str:
     for number, phase in enumerate(kernel.phases):
         lines += _print_phase(number, phase, names)
     lines += ["  final", *print_scope(kernel.final, names)]
+    if kernel.unchosen is not None:
+        lines.append(f"  final, of nothing that equals {_names_of(kernel.unchosen.chosen)}")
+        lines += print_scope(kernel.unchosen.scope, names)
     lines += [f"  stretch of {pointer} = {s.name}" for s in kernel.filled for pointer in s.pointers]
     if kernel.single.statements:
         lines += ["  first thread", *print_scope(kernel.single, names)]
@@ -462,7 +502,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
 def _print_phase(number: int, phase: ReducePhase, names: dict[IterDomain, str]) -> list[str]:
     head = f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
     if phase.chosen:
-        head += f", of what equals {' or '.join(r.result.name for r in phase.chosen)}"
+        head += f", of what equals {_names_of(phase.chosen)}"
     lines = [head, *print_scope(phase.scope, names)]
     lines += [f"    {print_pairs(p)}" for p in phase.pairs]
     lines += [f"    behind {print_statement(s, names)}" for r in phase.risen for s in r.statements]
@@ -471,6 +511,17 @@ def _print_phase(number: int, phase: ReducePhase, names: dict[IterDomain, str]) 
         f"    {s.op.name} of the row{' from its end' if s.reverse else ''} in {s.name}"
         for s in phase.scans
     ]
+
+
+def print_count(count: Count, names: dict[IterDomain, str]) -> str:
+    """What is counted, as a line of text."""
+    return (
+        f"{count.name} counts {print_operand(count.value)} from {format_form(count.first, names)}"
+    )
+
+
+def _names_of(chosen: Sequence[Reduce]) -> str:
+    return " or ".join(reduction.result.name for reduction in chosen)
 
 
 def print_pairs(pairs: Pairs) -> str:
@@ -483,5 +534,6 @@ def print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
     lines = [f"    once {print_statement(s, names)}" for s in scope.once]
     lines += [f"    {print_statement(s, names)}" for s in scope.before]
     lines += [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
+    lines += [f"    {print_count(count, names)}" for count in scope.counts]
     lines += [f"    {print_statement(s, names)}" for s in scope.statements]
     return lines + [f"    store {a.name} -> {print_access(a, names)}" for a in scope.stores]

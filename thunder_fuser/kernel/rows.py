@@ -8,19 +8,21 @@ from itertools import chain
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
+from thunder_fuser.analysis.counts import Counted
+from thunder_fuser.analysis.digits import ZERO, Form, Loaded, add, atom, ceil_div, scale
 from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.precision import is_from_one
 from thunder_fuser.analysis.reductions import combined_type, is_scan, terms_type
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.chosen import of_chosen
+from thunder_fuser.kernel.chosen import nothing_chosen, of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.rising import risen_from
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
+    Count,
     Drawn,
     Held,
     Reduce,
@@ -31,6 +33,7 @@ from thunder_fuser.kernel.row_ir import (
     Scope,
     Staged,
     Tail,
+    Unchosen,
 )
 from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.shifted import ShiftedAccesses
@@ -38,6 +41,7 @@ from thunder_fuser.kernel.statements import (
     Accumulate,
     Hold,
     LaneStatement,
+    Literal,
     Operand,
     Variable,
     VectorAccess,
@@ -119,6 +123,7 @@ class _RowWriter:
             self._drop()
             self.writer.lasting.clear()  # those of a chunk
         final, sums = self._final(loads)
+        unchosen = self._unchosen(loads, phases)
         self._drop()
         last = self._stores(planned.single, loads, totals.terms)
         self.writer.lasting.clear()
@@ -156,6 +161,7 @@ class _RowWriter:
             filled=filled,
             apart=planned.residency.apart,
             drawn=drawn,
+            unchosen=unchosen,
         )
 
     def _staged(
@@ -289,7 +295,7 @@ class _RowWriter:
             return ()
         scopes = [self._walked(phase) for phase in planned.phases]
         if self.in_flight is None:
-            scopes.append((*((s.value, i) for s, i in planned.full), *sums.terms))
+            scopes.append((*((s.value, i) for s, i in planned.full), *sums.read))
         most = HELD if planned.full else HELD_OF_READ
         most = HELD_BESIDE_SUMS if sums.reductions else most
         room = most // (vectors * self.axes.lanes + self.axes.has_edges)
@@ -323,11 +329,12 @@ class _RowWriter:
         return (*needed, *values)
 
     def _behind(self) -> set[TensorView]:
-        """What reductions lead to and is held: exact functions, where no whole rows are stored."""
+        """What reductions lead to and is held, where no whole rows are stored: exact functions, and
+        beside sums down the columns, whose instructions memory waits for, all."""
         if self.planned.full or self.in_flight is not None:
             return set()
         made = {tv for tv in self.segment.tensors if is_costly(tv)}
-        return made - self.segment.fast
+        return made if self.planned.columns.reductions else made - self.segment.fast
 
     def _drawn(self) -> tuple[Drawn, ...]:
         """Masks that nothing read leads to, such as a dropout's, of rows that come meanwhile. Rows
@@ -378,22 +385,62 @@ class _RowWriter:
         """The thread's own element in an array of one per lane of each of its vectors."""
         return f"[k][{self.accesses.lane_index}]"
 
-    def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
-        """The stores of whole rows behind the phases, and the row's part of the column sums."""
+    def _final(
+        self, loads: Sequence[VectorAccess], zeros: Set[TensorView] = frozenset()
+    ) -> tuple[Scope, tuple[Accumulator, ...]]:
+        """The stores of whole rows behind the phases, and the row's part of the column sums, but of
+        those whose terms are `zeros`."""
         sums, stored = self.planned.columns, self.planned.stored_behind
         self.writer.begin()
         full = [(s.value, i) for s, i in stored]
-        self.writer.evaluate(self._needs([*full, *sums.terms]))
-        accumulated, accumulators = [], []
+        counted = sums.counts
+        self.writer.evaluate(self._needs([*full, *sums.read]))
+        accumulated, accumulators, counts = [], [], []
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
+            if term[0] in zeros:
+                continue
             dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
-            value = self.writer.convert(tv, self.writer.values[term], dtype)
             accumulator = Variable(name + self._element, dtype)
-            accumulated.append(Accumulate(accumulator, tv.expr.op, value))
-            accumulators.append(Accumulator(name, dtype, tv.expr.op))
+            accumulators.append(Accumulator(name, dtype, tv.expr.op, is_count=tv in counted))
+            if tv in counted:
+                counts.append(self._count(accumulators[-1], counted[tv]))
+            else:
+                value = self.writer.convert(tv, self.writer.values[term], dtype)
+                accumulated.append(Accumulate(accumulator, tv.expr.op, value))
             self.writer.known[tv, index] = accumulator
         writes, vectors = self._writes(stored)
-        return self._scope(loads, [*writes, *accumulated], vectors), tuple(accumulators)
+        scope = self._scope(loads, [*writes, *accumulated], vectors)
+        return replace(scope, counts=tuple(counts)), tuple(accumulators)
+
+    def _count(self, accumulator: Accumulator, counted: Counted) -> Count:
+        lane = ZERO if self.axes.lane is None else atom(self.axes.lane)
+        first = add(counted.place, scale(lane, -1))
+        return Count(accumulator.counts, self.writer.values[counted.value], first)
+
+    def _unchosen(
+        self, loads: Sequence[VectorAccess], phases: Sequence[ReducePhase]
+    ) -> Unchosen | None:
+        """What warps do instead that have none of which the column sums are; None where all do."""
+        sums, known = self.planned.columns, dict(self.writer.known)
+        if self.planned.threads_per_row <= WARP or not sums.reductions:
+            return None
+        stored = [(s.value, i) for s, i in self.planned.stored_behind]
+        needs = self._needs([*stored, *sums.terms])
+        along = {axis for axis in (self.axes.vector, self.axes.lane) if axis is not None}
+        finite = None if self.strict else along
+        chosen, zeros = nothing_chosen(phases, self.planned.phases, needs, finite)
+        if not zeros.intersection(tv for tv, _ in sums.terms):
+            return None
+        self.held |= zeros
+        self.writer.known |= {
+            (tv, index): Literal(0, tv.dtype.compute_type)
+            for tv, index in needs.elements
+            if tv in zeros
+        }
+        scope, _ = self._final(loads, zeros)
+        self.held -= zeros
+        self.writer.known = known
+        return Unchosen(scope, chosen)
 
     def _scope(
         self,

@@ -364,25 +364,25 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
         case Assign(variable, value):
             return f"{variable.name}: {variable.dtype} = {_expression(value, names)}"
         case WriteVector(vector, weight, delta, value):
-            return f"{vector}[{weight}*lane + {delta}] = {_operand(value)}"
+            return f"{vector}[{weight}*lane + {delta}] = {print_operand(value)}"
         case WriteSquare(square, _, value):
-            return f"{square}[vector + lane, row] = {_operand(value)}"
+            return f"{square}[vector + lane, row] = {print_operand(value)}"
         case WriteElement(pointer, offset, value):
-            return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
+            return f"{pointer}[{format_form(offset, names)}] = {print_operand(value)}"
         case Accumulate(accumulator, op, value, windows):
-            return f"{accumulator.name} {op.name}= {_operand(value)}{_windows(windows, names)}"
+            return f"{accumulator.name} {op.name}= {print_operand(value)}{_windows(windows, names)}"
         case Hold(place, value):
-            return f"{place.name} = {_operand(value)}"
+            return f"{place.name} = {print_operand(value)}"
 
 
 def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
     match value:
         case Compute(op, args):
-            return f"{op.name}({', '.join(map(_operand, args))})"
+            return f"{op.name}({', '.join(map(print_operand, args))})"
         case Convert(arg, dtype):
-            return f"convert({_operand(arg)}, {dtype})"
+            return f"convert({print_operand(arg)}, {dtype})"
         case Round(arg, dtype):
-            return f"round({_operand(arg)}, {dtype})"
+            return f"round({print_operand(arg)}, {dtype})"
         case ReadVector(vector, weight, delta):
             return f"{vector}[{weight}*lane + {delta}]"
         case ReadElement(pointer, offset, _, windows):
@@ -392,12 +392,14 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
         case IndexValue(form):
             return f"index({format_form(form, names)})"
         case Random(op, args, index):
-            drawn = ", ".join((*map(_operand, args), format_form(index, names)))
+            drawn = ", ".join((*map(print_operand, args), format_form(index, names)))
             return f"{op.name}({drawn})"
         case Select(windows, inside, outside):
-            return f"{_operand(inside)} else {_operand(outside)}{_windows(windows, names)}"
+            return (
+                f"{print_operand(inside)} else {print_operand(outside)}{_windows(windows, names)}"
+            )
         case Combine(op, terms):
-            return f"{op.name}({', '.join(map(_operand, terms))})"
+            return f"{op.name}({', '.join(map(print_operand, terms))})"
 
 
 def _windows(windows: tuple[Window, ...], names: dict[IterDomain, str]) -> str:
@@ -405,5 +407,5 @@ def _windows(windows: tuple[Window, ...], names: dict[IterDomain, str]) -> str:
     return f" where {' and '.join(tests)}" if tests else ""
 
 
-def _operand(operand: Operand) -> str:
+def print_operand(operand: Operand) -> str:
     return operand.name if isinstance(operand, Variable) else format_number(operand.value)

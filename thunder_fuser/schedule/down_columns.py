@@ -7,11 +7,12 @@ Nothing else may read them before all blocks are done.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 from thunder_fuser.analysis.access import Element, Index, demand
+from thunder_fuser.analysis.counts import Counted, counted
 from thunder_fuser.analysis.digits import combine, unflatten
 from thunder_fuser.analysis.index_map import Window, term_at
 from thunder_fuser.analysis.reductions import is_long
@@ -22,21 +23,38 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store
 
+MAX_COUNTED = 8192  # columns of a block, for which it has 4 bytes of shared memory each
+MIN_SHARED = 40_960  # columns of rows of which a block of a cluster has no more
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Sums down the columns of a block's rows: per reduction its term at (row, column), and the
-    stores of what follows from them, at (group, column)."""
+    stores of what follows from them, at (group, column). Of those that count what each row has one
+    of, `counts` has that."""
 
     reductions: tuple[Element, ...] = ()
     terms: tuple[Element, ...] = ()
     stores: tuple[tuple[Store, Index], ...] = ()
+    counts: Mapping[TensorView, Counted] = field(default_factory=dict)
+
+    @property
+    def read(self) -> tuple[Element, ...]:
+        """What a turn needs of its row: terms, and values that are counted."""
+        both = zip(self.reductions, self.terms, strict=True)
+        counts = self.counts
+        return tuple(counts[tv].value if tv in counts else term for (tv, _), term in both)
+
+    @property
+    def summed(self) -> int:
+        """How many of them a thread has in registers."""
+        return len(self.reductions) - len(self.counts)
 
 
 def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Columns:
     """Column sums whose results are only stored, as they are when all rows have been walked.
     Raises Rejected."""
-    reductions, terms, stores = [], [], []
+    reductions, terms, stores, counts = [], [], [], {}
     for tv in down:
         if not tv.expr.op.is_finished:
             raise Rejected("a column sum of more than one number")
@@ -48,7 +66,19 @@ def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> C
         if not found:
             raise Rejected("a column sum is read before all blocks are done")
         stores += found
-    return Columns(tuple(reductions), tuple(terms), tuple(stores))
+        if (count := _counted(tv, terms[-1], segment, axes)) is not None:
+            counts[tv] = count
+    return Columns(tuple(reductions), tuple(terms), tuple(stores), counts)
+
+
+def _counted(tv: TensorView, term: Element, segment: Segment, axes: RowAxes) -> Counted | None:
+    """What a sum counts, in shared memory that all rows of a block have for it."""
+    are_few = axes.columns <= MAX_COUNTED or axes.columns >= MIN_SHARED
+    if not (tv.is_of("sum") and are_few) or axes.keeps_sides:
+        return None
+    walked = {axis for axis in (axes.vector, axes.lane) if axis is not None}
+    leaves = segment.leaves | {t for t in segment.tensors if is_long(t)}
+    return counted(term, leaves, walked)
 
 
 def _of_group(tv: TensorView, axes: RowAxes) -> Index:

@@ -90,7 +90,8 @@ class Row:
     bytes of all that, and `left` the registers of a vector of what phases leave for each other, if
     threads have few. One that `is_shifted` begins at another lane than the weights. Its sums wait
     for so many bytes of each tensor that has one value a row, `waited`, and what follows from them
-    for those of each that is `late`."""
+    for those of each that is `late`. Beside it so many values are `counted` in shared memory, and
+    threads meet so many times in it."""
 
     vectors: int
     lanes: int
@@ -107,6 +108,8 @@ class Row:
     left: int = 0
     waited: Mapping[TensorView, int] = field(default_factory=dict)
     late: Mapping[TensorView, int] = field(default_factory=dict)
+    counted: int = 0
+    meets: int = 1
 
     @property
     def loaded(self) -> int:

@@ -290,13 +290,14 @@ def _beside(
 ) -> tuple[Residency, int]:
     """Where rows are while blocks walk them with the sums down their columns, and how many of them
     a block has side by side. Raises Rejected."""
-    axes, sums = work.axes, len(work.columns.reductions)
+    axes, sums = work.axes, work.columns.summed
     if axes.side is not None:
         return of_sides(row, axes.sides, sums, axes, target, parameters), axes.sides
     if row.vectors < WARP:  # as of samples of a prime number of rows, that none walks side by side
         raise Rejected("column sums beside rows so short that a block has no work for its warps")
     turns = axes.fewest
     as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
+    as_many = replace(as_many, counted=len(work.columns.counts), meets=len(work.phases))
     walking = beside_sums(as_many, sums, turns, target, parameters)
     if walking is None:
         raise Rejected("column sums beside rows that are too long to be walked")

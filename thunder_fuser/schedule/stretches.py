@@ -44,6 +44,7 @@ from thunder_fuser.target import BANK, BANKS, REGISTERS, WARP, Target
 APART = (1, 2, 4, 8)  # rows, up to the warps of a block
 MIN_SLOTS = 2  # stretches of a tensor in a block: one is worked on, others come
 MIN_BLOCKS = 2
+COUNT = 4  # bytes, of each column whose rows' values are counted
 SCRATCH = 32  # registers that a thread needs beside its elements
 MAX_BLOCKS = 6  # of a multiprocessor, without sums
 
@@ -131,6 +132,7 @@ def of_stretches(
     if work.columns.reductions:  # those of samples come after each other
         blocks = min(blocks, axes.share.blocks)
     room = (target.shared_bytes - RESERVED_BYTES) // blocks
+    room -= COUNT * len(work.columns.counts) * axes.columns
     room -= count * axes.columns * bytes_of(s.target for s, _ in full)
     wanted = min(1 + parameters.slots, axes.turn.size + 1)
     if room < MIN_SLOTS * read:

@@ -19,6 +19,7 @@ from thunder_fuser.analysis.walked_rows import (
     clusters_of,
     is_walked_alone,
     registers_beside,
+    threads_of_pairs,
 )
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -41,6 +42,8 @@ SPARE_IN_CLUSTER = 8  # registers beside weights, without which it spilled
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
 IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 IDLE_IN_CLUSTER = (8, 4, 2)
+COUNT = 4  # bytes, of each column
+MAX_COUNTS = 40 * 1024  # bytes of a block's static shared memory, which is 48 KB
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 L1_LEAST = 29 * 1024  # bytes of a multiprocessor's L1 cache, to which shared memory leaves the rest
@@ -114,12 +117,26 @@ class _Walk:
     target: Target
     parameters: RowParameters
 
+    @property
+    def launched(self) -> int:
+        """Blocks."""
+        return self.row.count // self.turns * self.cluster
+
+    @property
+    def pairs(self) -> int | None:
+        """Threads with two vectors each, where rows were dealt out to so many more blocks."""
+        found = threads_of_pairs(self.row.vectors, self.row.meets)
+        are_dealt = self.cluster == 1 and self.launched > self.walks * self.target.multiprocessors
+        return found if are_dealt else None
+
 
 def _of_threads(walk: _Walk) -> Residency | None:
     """A block with its part of a row: as many threads as leave room for so many of them on a
     multiprocessor, or for more of short rows, whose threads mostly wait for each other. A warp that
     only asks whether it has work made layer norm's 3072 columns 25 % slower, and rmsnorm's 2560
     6 % faster: so one may be `spare`."""
+    if walk.pairs is not None and (found := _walking(walk, walk.pairs)) is not None:
+        return found
     idle = IDLE if walk.cluster == 1 else IDLE_IN_CLUSTER
     working = ceil_div(walk.row.vectors, WARP) + walk.parameters.spare
     most = min(max(working * WARP, MIN_BLOCK), MAX_THREADS_WITH_SUMS)
@@ -142,11 +159,14 @@ def _walking(walk: _Walk, threads: int) -> Residency | None:
     if gathered > MAX_GATHERED:
         row, gathered = replace(row, waited={}, late={}), 0
     held = ceil_div(row.vectors, threads)
-    launched = row.count // turns * cluster
-    room = walk.walks if held > 1 else walk.walks * MAX_THREADS_WITH_SUMS // threads
+    launched, are_few = walk.launched, held > 1 and threads != walk.pairs
+    room = walk.walks if are_few else walk.walks * MAX_THREADS_WITH_SUMS // threads
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walk.walks))
     reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else _alone(row, threads, cluster)
-    limit = target.shared_bytes - reserved - gathered * blocks
+    counts = COUNT * row.counted * row.lanes * held * threads
+    if counts > MAX_COUNTS:
+        return None
+    limit = target.shared_bytes - reserved - (gathered + counts) * blocks
     most = min(registers_among(threads * blocks), SPILL_FREE)
     of_block = 4 * row.loaded * held * threads  # bytes that it moves in a turn
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER

@@ -53,6 +53,7 @@ class _Crossings:
     cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
     spread: dict[TensorView, bool] = field(default_factory=dict)  # so, too
     reached: dict[TensorView, dict[TensorView, None]] = field(default_factory=dict)  # so, too
+    before: dict[int, set[TensorView]] = field(default_factory=dict)
 
     def keep(self, tv: TensorView) -> None:
         """Have `tv` in memory, and forget what was known of all that depends on it."""
@@ -88,16 +89,25 @@ class _Crossings:
 
     def is_there_anyway(self, tv: TensorView, depth: int) -> bool:
         """True for what is no work, element by element, of tensors that every store of that depth
-        which needs it reads beside it. A view of memory is none, and kept as that."""
-        made = tuple(topological([carried(tv)], self.memory.values))
-        computed = [t for t in made if t.definition is not None and t not in self.memory.values]
+        which needs it reads beside it, or of small ones: what rows came to before, which will be
+        there too. A view of memory is none, and kept as that."""
+        given = self.memory.values.keys() | self._sums_before(depth)
+        made = tuple(topological([carried(tv)], given))
+        computed = [t for t in made if t.definition is not None and t not in given]
         families = {t.family for t in computed}
         is_plain = Family.POINTWISE in families <= PLAIN
         if not is_plain or sum(map(_work, computed)) > _most_work(tv):
             return False
-        sources = self.memory.values.keys() & made
+        sources = {t for t in made if t in given and SLIGHT * bytes_of(t) > bytes_of(tv)}
         reached = (self._reached(root, depth) for root in self.memory.made(depth))
         return all(sources <= found.keys() for found in reached if tv in found)
+
+    def _sums_before(self, depth: int) -> set[TensorView]:
+        """What reductions of earlier depths came to."""
+        if depth not in self.before:
+            tensors, depths = self.memory.fusion.tensors, self.memory.depth
+            self.before[depth] = {t for t in tensors if is_reduction(t) and depths[t] < depth}
+        return self.before[depth]
 
     def _reached(self, root: TensorView, depth: int) -> dict[TensorView, None]:
         """By one store."""
