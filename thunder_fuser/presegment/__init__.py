@@ -48,6 +48,7 @@ from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.store_turned import store_turned
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_each import sum_each
+from thunder_fuser.presegment.sum_neighbours import sum_neighbours
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.undo_turns import undo_turns
@@ -88,6 +89,7 @@ def arrange(
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
     fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
+    fusion = sum_neighbours(fusion, multiprocessors)
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
     fusion = fusion if strict else factor_maxima(sum_apart(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)

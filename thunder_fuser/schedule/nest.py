@@ -24,11 +24,21 @@ from itertools import product
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Demand, Index, Side, demand, side
-from thunder_fuser.analysis.digits import Form, Loaded, Opaque, atom, combine, shift, substitute
+from thunder_fuser.analysis.digits import (
+    Form,
+    Loaded,
+    Opaque,
+    Term,
+    atom,
+    combine,
+    shift,
+    substitute,
+)
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import along, axis_of
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, axis, split
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.segment import Segment, Store
 
 MAX_PIECES = 16  # equal pieces of one axis that one thread may own
@@ -36,6 +46,8 @@ MAX_INSTANCES = 64  # unrolled copies of one store in one thread
 MAX_BOXES = 16  # unequal pieces of one store
 SHORT = 512  # bytes of a row that is not cut into unequal pieces
 VECTOR = 16  # bytes of a piece of it, at least
+NEAR = 4  # places between neighbours
+MIN_BORDERED = 8  # elements of an axis of which those at the ends are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +140,8 @@ def _at_breaks(
     if fits and _is_even(target.size, points):
         return (_in_pieces(nest, target, granule),)
     apart = cut_axis(nest, target, _best_cut(target.size, points))
+    if breaks.are_exact and _is_bordered(segment, nest, target, points):
+        return (replace(nest, selecting=nest.selecting | {target}),)
     if breaks.are_exact and (whole := _whole(segment, nest, target, granule, apart)) is not None:
         return (whole,)
     if others + 1 < MAX_BOXES:
@@ -174,6 +188,38 @@ def _whole(
     if (granule * width < VECTOR and not is_row) or _loads(segment, whole) > max(loads):
         return None
     return replace(whole, selecting=whole.selecting | {outer})
+
+
+def _is_bordered(
+    segment: Segment, nest: Nest, target: IterDomain, points: Sequence[int]
+) -> bool:
+    """True for an axis along which elements read their neighbours, and of which only those at the
+    ends have none."""
+    near = neighbours_along(offsets_read(segment, _needs_of_copies(segment, nest)), target)
+    ends = (min(point, target.size - point) for point in points)
+    return bool(near) and max(ends) <= max(near.values()) and target.size >= MIN_BORDERED
+
+
+def offsets_read(segment: Segment, needs: Demand) -> list[tuple[TensorView, Form]]:
+    """Every element that is loaded, by its offset."""
+    return [(tv, offset_of(segment.layouts[tv], index)) for tv, index in needs.leaves]
+
+
+def neighbours_along(
+    loads: Iterable[tuple[TensorView, Form]], target: IterDomain
+) -> dict[TensorView, int]:
+    """The tensors of which an element reads several along an axis, and how far from each other."""
+    found: dict[tuple[TensorView, tuple[Term, ...]], set[int]] = {}
+    for tv, form in loads:
+        found.setdefault((tv, form.terms), set()).add(form.constant)
+    reach = dict[TensorView, int]()
+    for (tv, terms), constants in found.items():
+        step = next((abs(w) for w, digit in terms if digit.base is target and digit.is_whole), 0)
+        near = (step * k for k in range(1, 1 + NEAR))
+        far = max((d for d in near if any(c + d in constants for c in constants)), default=0)
+        if far:
+            reach[tv] = max(reach.get(tv, 0), far // step)
+    return reach
 
 
 def _loads(segment: Segment, nest: Nest) -> int:

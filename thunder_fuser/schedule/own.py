@@ -20,12 +20,13 @@ from thunder_fuser.analysis.digits import atom, combine, loads_in
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
-from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, neighbours_along
 from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, MapParameters
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.target import SECTOR
 
 ROWS_AT_ONCE = 2  # of a table: four take registers, and memory is busy with two
+ROWS_BESIDE = 4  # of neighbours: more have little in common, and take registers
 NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
 
 
@@ -84,8 +85,30 @@ def own(group: IterationClass, parameters: MapParameters, points: int) -> Iterat
     of one store stay as they are: they take turns over the same lines, all at one pace."""
     if parameters.reused == 1 or not all(nest.is_whole for nest in group.nests):
         return group
-    found = _most_saved(group, parameters, points) or _looked_up(group, parameters, points)
+    found = (
+        _most_saved(group, parameters, points)
+        or _looked_up(group, parameters, points)
+        or _of_neighbours(group, parameters, points)
+    )
     return group if found is None else _owned(group, *found)
+
+
+def _of_neighbours(
+    group: IterationClass, parameters: MapParameters, points: int
+) -> tuple[IterDomain, int] | None:
+    """The innermost axis along which elements read their neighbours in other rows, and rows for a
+    thread: of four it loads and converts six, and computes once what two of them need."""
+    loads = list(group.loads)
+    for axis in reversed(group.axes[:-1]):
+        near = neighbours_along(loads, axis)
+        if near and _writes_sectors(group, axis):
+            found = [f for f in range(2, 1 + ROWS_BESIDE) if axis.size % f == 0]
+            loaded = {f: sum((f + far) * tv.dtype.itemsize for tv, far in near.items()) for f in found}
+            room = MAX_LOADED // parameters.lanes
+            fitting = (f for f in found if loaded[f] <= room and points // f >= parameters.busy)
+            most = max(fitting, default=1)
+            return (axis, most) if most > 1 else None
+    return None
 
 
 def _looked_up(
