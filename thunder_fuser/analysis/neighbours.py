@@ -1,6 +1,6 @@
 """How far from its own place an element of a tensor reads others.
 
-    T3[i63, i64] = sub(T0[1:], T0[:-1])       of T0: [64, 64], moves (0, 0) and (1, 0)
+T3[i63, i64] = sub(T0[1:], T0[:-1])       of T0: [64, 64], moves (0, 0) and (1, 0)
 """
 
 from __future__ import annotations

@@ -89,7 +89,9 @@ def _load_beside(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
             lambdas = f"[&](int) {{ return {test}; }}, [&](int) {{ return {place}; }}"
             singles.append(f"tf::load_lanes_if<1>({access.pointer}, {lambdas})")
         else:
-            singles.append(f"tf::load<{kind}, 1, {access.dtype.itemsize}>({access.pointer} + {place})")
+            singles.append(
+                f"tf::load<{kind}, 1, {access.dtype.itemsize}>({access.pointer} + {place})"
+            )
     return ", ".join(singles) + ")"
 
 

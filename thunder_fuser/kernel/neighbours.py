@@ -142,12 +142,10 @@ def _outside(move: int, own: Windows, lane: IterDomain) -> dict[int, Windows]:
 
 def _always(window: Window) -> bool:
     low, high = window.form.bounds
-    return 0 <= low and high < window.extent
+    return low >= 0 and high < window.extent
 
 
-def _merged(
-    known: Mapping[int, Windows], more: Mapping[int, Windows]
-) -> dict[int, Windows] | None:
+def _merged(known: Mapping[int, Windows], more: Mapping[int, Windows]) -> dict[int, Windows] | None:
     """Both; None where lanes have an element under different guards."""
     merged = dict(known)
     for place, tests in more.items():

@@ -349,10 +349,10 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     inside += _windows(access.guards, names)
     for choice in access.others:
         inside += f", [{format_form(choice.offset, names)}]{_windows(choice.guards, names)}"
-    for place, single in (("before", access.before), ("behind", access.behind)):
-        for other in single:
-            at = f"[{format_form(other.offset, names)}]{_windows(other.guards, names)}"
-            inside += f", {place} it {at}"
+    for side, singles in (("before", access.before), ("behind", access.behind)):
+        for single in singles:
+            at = format_form(single.offset, names)
+            inside += f", {side} it [{at}]{_windows(single.guards, names)}"
     streaming = ", streaming" if access.is_streaming else ""
     if access.carried is not None:
         left, other = (format_form(f, names) for f in (access.carried.left, access.carried.offset))

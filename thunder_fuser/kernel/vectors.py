@@ -110,6 +110,7 @@ class Accesses:
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         """Vector loads for every request that can be part of one."""
+        self.places = {}
         near = self._near()
         rest = [key for key in self.requests if key not in self.places]
         free = [key for key in rest if not self.requests[key]]
@@ -154,7 +155,7 @@ class Accesses:
         """True where a vector begins that lies in memory and is moved in words."""
         layout, size = self.layouts[tv], self.lanes * tv.dtype.itemsize
         low, high = offset.bounds
-        lies_inside = is_requested or (0 <= low and high + self.lanes <= layout.span)
+        lies_inside = is_requested or (low >= 0 and high + self.lanes <= layout.span)
         width = access_bytes(layout, offset, self.lanes, tv.dtype.itemsize)
         return lies_inside and size <= MAX_RUN_BYTES and width == min(size, MAX_ALIGNMENT)
 

@@ -1,14 +1,12 @@
 """Sum what neighbours come to over whole planes, and first over a few rows.
 
     T1: f32[i223, i224] = abs(sub(T0[1:], T0[:-1]));  T2: f32[r223, r224] = sum(T1, dims=[0, 1])
-        =>   T3: f32[i28, i8, i224] = reshape(pad(T1, 0.0, [0, 1]));  T4: f32[i28, r8, i224] = sum(T3)
-             T2: f32[r28, r224] = sum(T4, dims=[0, 1])
+        =>   T3: f32[i28, i8, i224] = reshape(pad(T1, 0.0, [0, 1]))        of T0: [224, 224]
+             T4: f32[i28, r8, i224] = sum(T3, dims=[1]);  T2: f32[r28, r224] = sum(T4, dims=[0, 1])
 
-    T0: [224, 224]
-
-A pad that adds nothing makes the terms as many as the plane has elements: those of differences along
-either side are then one kernel's, and vectors are aligned. A thread sums the terms of eight rows in
-registers, so that it loads nine rows for them and not sixteen.
+A pad that adds nothing makes the terms as many as the plane has elements: those of differences
+along either side are then one kernel's, and vectors are aligned. A thread sums the terms of eight
+rows in registers, so that it loads nine rows for them and not sixteen.
 """
 
 from __future__ import annotations
@@ -86,7 +84,7 @@ def _whole_sizes(tv: TensorView, reads: Iterable[Reads]) -> tuple[int, ...] | No
     fewer along a dim of the results."""
     own, sizes = terms_of(tv).shape, list[int]()
     for dim, size in enumerate(own):
-        found = {size for read in reads if (size := read.sizes[dim]) is not None}
+        found = {known for read in reads if (known := read.sizes[dim]) is not None}
         if len(found) > 1 or (found - {size} and dim not in tv.expr.dims()):
             return None
         sizes.append(max(found, default=size))

@@ -140,10 +140,11 @@ def _at_breaks(
     if fits and _is_even(target.size, points):
         return (_in_pieces(nest, target, granule),)
     apart = cut_axis(nest, target, _best_cut(target.size, points))
-    if breaks.are_exact and _is_bordered(segment, nest, target, points):
-        return (replace(nest, selecting=nest.selecting | {target}),)
-    if breaks.are_exact and (whole := _whole(segment, nest, target, granule, apart)) is not None:
-        return (whole,)
+    if breaks.are_exact:
+        whole = _bordered(segment, nest, target, points, apart)
+        whole = whole or _whole(segment, nest, target, granule, apart)
+        if whole is not None:
+            return (whole,)
     if others + 1 < MAX_BOXES:
         return apart
     return (_in_pieces(nest, target, granule),) if fits else None
@@ -190,14 +191,17 @@ def _whole(
     return replace(whole, selecting=whole.selecting | {outer})
 
 
-def _is_bordered(
-    segment: Segment, nest: Nest, target: IterDomain, points: Sequence[int]
-) -> bool:
-    """True for an axis along which elements read their neighbours, and of which only those at the
-    ends have none."""
+def _bordered(
+    segment: Segment, nest: Nest, target: IterDomain, points: Sequence[int], apart: Sequence[Nest]
+) -> Nest | None:
+    """The nest uncut along an axis along which elements read their neighbours, and of which only
+    those at the ends have none. None where a thread would load more than one of those `apart`."""
     near = neighbours_along(offsets_read(segment, _needs_of_copies(segment, nest)), target)
-    ends = (min(point, target.size - point) for point in points)
-    return bool(near) and max(ends) <= max(near.values()) and target.size >= MIN_BORDERED
+    ends = max(min(point, target.size - point) for point in points)
+    is_at_ends = bool(near) and ends <= max(near.values()) and target.size >= MIN_BORDERED
+    if not is_at_ends or _loads(segment, nest) > max(_loads(segment, piece) for piece in apart):
+        return None
+    return replace(nest, selecting=nest.selecting | {target})
 
 
 def offsets_read(segment: Segment, needs: Demand) -> list[tuple[TensorView, Form]]:
@@ -224,8 +228,7 @@ def neighbours_along(
 
 def _loads(segment: Segment, nest: Nest) -> int:
     """Elements that a thread loads with one lane."""
-    needs = _needs_of_copies(segment, nest)
-    return len({(tv, offset_of(segment.layouts[tv], index)) for tv, index in needs.leaves})
+    return len(set(offsets_read(segment, _needs_of_copies(segment, nest))))
 
 
 def _needs_of_copies(segment: Segment, nest: Nest) -> Demand:

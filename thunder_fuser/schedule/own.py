@@ -103,7 +103,9 @@ def _of_neighbours(
         near = neighbours_along(loads, axis)
         if near and _writes_sectors(group, axis):
             found = [f for f in range(2, 1 + ROWS_BESIDE) if axis.size % f == 0]
-            loaded = {f: sum((f + far) * tv.dtype.itemsize for tv, far in near.items()) for f in found}
+            loaded = {
+                f: sum((f + far) * tv.dtype.itemsize for tv, far in near.items()) for f in found
+            }
             room = MAX_LOADED // parameters.lanes
             fitting = (f for f in found if loaded[f] <= room and points // f >= parameters.busy)
             most = max(fitting, default=1)
