@@ -12,7 +12,7 @@ computed of the same registers, and the compiler does so once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, shift, substitute
@@ -37,8 +37,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Near:
-    """A vector at an offset, under guards that all lanes have in common, and the elements beside
-    it. `places` are the offsets that lanes read, and where lane 0 has its element."""
+    """A vector at an offset, under guards that all lanes have in common unless its elements are
+    loaded one by one, and those beside it. `places` are the offsets that lanes read, and where lane
+    0 has its element."""
 
     tv: TensorView
     offset: Form
@@ -46,6 +47,7 @@ class Near:
     before: tuple[Guarded, ...]
     behind: tuple[Guarded, ...]
     places: Mapping[Form, int]
+    is_single: bool
 
 
 @dataclass(frozen=True)
@@ -58,19 +60,24 @@ class _Family:
     guards: Windows
     members: dict[int, tuple[Form, Windows]]
 
+    def at(self, constant: int) -> Form:
+        """The offset of the first element of a vector."""
+        return shift(self.base, constant)
+
 
 def near_vectors(
     requests: Iterable[tuple[TensorView, Form, Windows]],
     lane: IterDomain,
     split: Callable[[Form], Split | None],
-    can_load: Callable[[TensorView, Form, bool], bool],
+    width: Callable[[TensorView, Form, bool], int],
 ) -> Iterator[Near]:
-    """Of what lanes request, vectors that some of them miss by few elements. `can_load` tells of
-    one at an offset, which is requested or not, whether it is one access."""
+    """Of what lanes request, vectors that some of them miss by few elements. `width` tells the
+    bytes of an access to a vector at an offset, which is requested or not; 0 if none may be."""
     for family in _families(requests, lane, split):
         left = dict(family.members)
-        for constant in _starts(family, can_load):
-            found = _near(family, constant, left, lane)
+        aligned = [(start, False) for start in _starts(family, width)]
+        for start, is_single in (*aligned, *((start, True) for start in sorted(left))):
+            found = _near(family, start, left, lane, is_single)
             if found is not None:
                 yield found
                 left = {k: v for k, v in left.items() if v[0] not in found.places}
@@ -93,39 +100,60 @@ def _families(
     return found.values()
 
 
-def _starts(family: _Family, can_load: Callable[[TensorView, Form, bool], bool]) -> list[int]:
-    """Where vectors begin that can be loaded: first those that are requested."""
+def _starts(family: _Family, width: Callable[[TensorView, Form, bool], int]) -> list[int]:
+    """Where vectors begin that can be loaded: first those that are requested, the widest first."""
     steps = range(-REACH, REACH + 1)
-    near = dict.fromkeys(c + d for c in family.members for d in steps)
     inside = {c for c, (_, own) in family.members.items() if not own}
-    found = [c for c in near if can_load(family.tv, _at(family.base, c), c in inside)]
-    return sorted(found, key=lambda c: (c not in inside, c))
-
-
-def _at(base: Form, constant: int) -> Form:
-    return shift(base, constant)
+    near = dict.fromkeys(c + d for c in family.members for d in steps)
+    widths = {c: width(family.tv, family.at(c), c in inside) for c in near}
+    found = (c for c in near if widths[c] > family.tv.dtype.itemsize)
+    return sorted(found, key=lambda c: (c not in inside, -widths[c], c))
 
 
 def _near(
-    family: _Family, start: int, left: Mapping[int, tuple[Form, Windows]], lane: IterDomain
+    family: _Family,
+    start: int,
+    left: Mapping[int, tuple[Form, Windows]],
+    lane: IterDomain,
+    is_single: bool,
 ) -> Near | None:
-    """The vector at `start` with what is `left` around it. None where that are less than two."""
+    """The vector at `start` with what is `left` around it. None where that are less than two. Of one
+    whose elements are loaded one by one, each has one guard for all lanes that read it."""
+    if is_single and start not in left:
+        return None
+    alone = _seen_from(0, left[start][1], lane) if is_single else ()
+    if alone is None:
+        return None
     places, beside = dict[Form, int](), dict[int, Windows]()
     for constant, (offset, own) in left.items():
         move = constant - start
-        if abs(move) <= min(REACH, lane.size - 1):
+        is_near = abs(move) <= min(REACH, lane.size - 1)
+        if is_near and (not is_single or _seen_from(move, own, lane) == alone):
             merged = _merged(beside, _outside(move, own, lane))
             if merged is not None:
                 beside, places[offset] = merged, move
     if len(places) < 2:
         return None
     guards = {k: (*family.guards, *own) for k, own in sorted(beside.items())}
-    vector = _at(family.base, start)
+    vector = family.at(start)
     edges = {k: Guarded(shift(vector, k), tests) for k, tests in guards.items()}
     before = tuple(edge for k, edge in edges.items() if k < 0)
     behind = tuple(edge for k, edge in edges.items() if k > 0)
     moved = {offset: move + len(before) for offset, move in places.items()}
-    return Near(family.tv, vector, family.guards, before, behind, moved)
+    inside = (*family.guards, *alone)
+    return Near(family.tv, vector, inside, before, behind, moved, is_single)
+
+
+def _seen_from(move: int, own: Windows, lane: IterDomain) -> Windows | None:
+    """The guards of the lanes that read elements so far from their own, as those of the lanes whose
+    own these are. None where lanes do not follow each other in them."""
+    found = list[Window]()
+    for window in own:
+        if not any(digit.base is lane and digit.is_whole for _, digit in window.form.terms):
+            return None
+        step = next(w for w, digit in window.form.terms if digit.base is lane)
+        found.append(replace(window, form=shift(window.form, -move * step)))
+    return tuple(found)
 
 
 def _outside(move: int, own: Windows, lane: IterDomain) -> dict[int, Windows]:
@@ -142,10 +170,12 @@ def _outside(move: int, own: Windows, lane: IterDomain) -> dict[int, Windows]:
 
 def _always(window: Window) -> bool:
     low, high = window.form.bounds
-    return low >= 0 and high < window.extent
+    return 0 <= low and high < window.extent
 
 
-def _merged(known: Mapping[int, Windows], more: Mapping[int, Windows]) -> dict[int, Windows] | None:
+def _merged(
+    known: Mapping[int, Windows], more: Mapping[int, Windows]
+) -> dict[int, Windows] | None:
     """Both; None where lanes have an element under different guards."""
     merged = dict(known)
     for place, tests in more.items():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.carries import carry_of, straight
-from thunder_fuser.analysis.digits import Digit, Form, scale, shift, substitute
+from thunder_fuser.analysis.digits import Digit, Form, add, atom, scale, shift, substitute
 from thunder_fuser.analysis.exclusive import exclude, one_at_most
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
@@ -143,21 +143,27 @@ class Accesses:
             return ()
         wanted = ((*key, g) for key, g in self.requests.items() if key not in self.differing)
         made: list[VectorAccess] = []
-        for near in near_vectors(wanted, self.lane, self._split, self._is_whole):
-            access = self._access(near.tv, near.offset, 1, 0, f"v{len(made)}")
+        for near in near_vectors(wanted, self.lane, self._split, self._width):
+            name = f"v{len(made)}"
+            if near.is_single:
+                access = self._apart(near.tv, add(near.offset, atom(self.lane)), name)
+            else:
+                access = self._access(near.tv, near.offset, 1, 0, name)
             element = access.name + self.suffix(near.tv, near.offset)
             self.places |= {(near.tv, o): Place(element, 1, d) for o, d in near.places.items()}
             beside = replace(access, before=near.before, behind=near.behind)
             made.append(replace(beside, guards=near.guards))
         return tuple(made)
 
-    def _is_whole(self, tv: TensorView, offset: Form, is_requested: bool) -> bool:
-        """True where a vector begins that lies in memory and is moved in words."""
+    def _width(self, tv: TensorView, offset: Form, is_requested: bool) -> int:
+        """Bytes of an access to a vector; 0 for one that is too long, or that nobody requests and
+        that may lie outside of memory or is more than one access."""
         layout, size = self.layouts[tv], self.lanes * tv.dtype.itemsize
-        low, high = offset.bounds
-        lies_inside = is_requested or (low >= 0 and high + self.lanes <= layout.span)
         width = access_bytes(layout, offset, self.lanes, tv.dtype.itemsize)
-        return lies_inside and size <= MAX_RUN_BYTES and width == min(size, MAX_ALIGNMENT)
+        low, high = offset.bounds
+        lies_inside = 0 <= low and high + self.lanes <= layout.span
+        is_one = lies_inside and width == min(size, MAX_ALIGNMENT)
+        return width if size <= MAX_RUN_BYTES and (is_requested or is_one) else 0
 
     def _behind_windows(self, count: int) -> tuple[VectorAccess, ...]:
         """What some lanes read and others do not, if there are few such loads: each of all lanes at
