@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, cat, chain, expand, permute, piece, reshape, unsqueeze
+from tests.programs import H200, cat, chain, expand, pad, permute, piece, reshape, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
@@ -266,3 +266,12 @@ def test_what_many_rows_have_of_a_cache_is_loaded_once_for_several() -> None:
 def test_one_element_has_no_axis_to_own() -> None:
     x: TensorView = floats()
     assert owned(segment_of([x], chain(x, "neg")), map_parameters(H200)[0]) == [1]
+
+
+@pytest.mark.parametrize(("rows", "columns", "copies"), [(28, 64, 4), (14, 64, 2), (13, 64, 1)])
+def test_a_thread_has_rows_that_read_each_other(rows: int, columns: int, copies: int) -> None:
+    x = halves(64, rows, columns)
+    above = pad(piece(x, 1, 0, rows - 1), [0, 0, 1, 0])
+    segment = segment_of([x], call("add", x, above))
+    assert owned(segment) == [copies]
+    assert owned(segment, MapParameters(reused=8, busy=64 * rows * columns)) == [1]

@@ -117,8 +117,8 @@ def _near(
     lane: IterDomain,
     is_single: bool,
 ) -> Near | None:
-    """The vector at `start` with what is `left` around it. None where that are less than two. Of one
-    whose elements are loaded one by one, each has one guard for all lanes that read it."""
+    """The vector at `start` with what is `left` around it. None where that are less than two. Of
+    one whose elements are loaded one by one, each has one guard for all lanes that read it."""
     if is_single and start not in left:
         return None
     alone = _seen_from(0, left[start][1], lane) if is_single else ()
@@ -153,7 +153,7 @@ def _seen_from(move: int, own: Windows, lane: IterDomain) -> Windows | None:
             return None
         step = next(w for w, digit in window.form.terms if digit.base is lane)
         found.append(replace(window, form=shift(window.form, -move * step)))
-    return tuple(found)
+    return tuple(w for w in found if not _always(w))
 
 
 def _outside(move: int, own: Windows, lane: IterDomain) -> dict[int, Windows]:
@@ -170,12 +170,10 @@ def _outside(move: int, own: Windows, lane: IterDomain) -> dict[int, Windows]:
 
 def _always(window: Window) -> bool:
     low, high = window.form.bounds
-    return 0 <= low and high < window.extent
+    return low >= 0 and high < window.extent
 
 
-def _merged(
-    known: Mapping[int, Windows], more: Mapping[int, Windows]
-) -> dict[int, Windows] | None:
+def _merged(known: Mapping[int, Windows], more: Mapping[int, Windows]) -> dict[int, Windows] | None:
     """Both; None where lanes have an element under different guards."""
     merged = dict(known)
     for place, tests in more.items():

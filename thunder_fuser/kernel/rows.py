@@ -81,7 +81,9 @@ class _RowWriter:
             accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix, ahead)
         else:
             lane, suffix = self.axes.lane, self._suffix
-            plain = planned.splits > 1 and not planned.full
+            where = planned.residency
+            is_moved = planned.is_staged or where.shared or planned.columns.reductions
+            plain = not (is_moved or planned.chunk or self.segment.met)
             accesses = Accesses(
                 layouts, lane, tensors, False, suffix, leaves_out=True, carries=True, reaches=plain
             )

@@ -161,7 +161,7 @@ class Accesses:
         layout, size = self.layouts[tv], self.lanes * tv.dtype.itemsize
         width = access_bytes(layout, offset, self.lanes, tv.dtype.itemsize)
         low, high = offset.bounds
-        lies_inside = 0 <= low and high + self.lanes <= layout.span
+        lies_inside = low >= 0 and high + self.lanes <= layout.span
         is_one = lies_inside and width == min(size, MAX_ALIGNMENT)
         return width if size <= MAX_RUN_BYTES and (is_requested or is_one) else 0
 

@@ -99,7 +99,7 @@ def _summed(made: _Sum, source: Value, rows: tuple[int, int]) -> TensorView:
     for k in reversed(range(terms.ndim)):
         added = made.sizes[k] - terms.shape[k]
         moves = [move for read in made.reads if read.sizes[k] is not None for move in read.along(k)]
-        left = min(max(sum((min(moves), max(moves))) // 2, 0), added) if added else 0
+        left = min(max((min(moves) + max(moves)) // 2, 0), added) if added else 0
         widths += (left, added - left)
     if any(widths):
         terms = call("pad", terms, sc.constant(0), pad_widths=constants(widths))

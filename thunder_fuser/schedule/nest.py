@@ -219,10 +219,9 @@ def neighbours_along(
     reach = dict[TensorView, int]()
     for (tv, terms), constants in found.items():
         step = next((abs(w) for w, digit in terms if digit.base is target and digit.is_whole), 0)
-        near = (step * k for k in range(1, 1 + NEAR))
-        far = max((d for d in near if any(c + d in constants for c in constants)), default=0)
-        if far:
-            reach[tv] = max(reach.get(tv, 0), far // step)
+        for places in range(1, 1 + NEAR) if step else ():
+            if any(c + places * step in constants for c in constants):
+                reach[tv] = max(reach.get(tv, 0), places)
     return reach
 
 
