@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH
 from thunder_fuser.analysis.neighbours import Reads, reads_of
@@ -25,8 +25,8 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import constants, reduced, reshaped, widened
 
-MOST_ROWS = 8  # of a thread
-MAX_LOADED = 288  # bytes that it has of them
+MOST_ROWS = 16  # of a thread
+MAX_LOADED = 160  # bytes that it has of them
 MOST_ADDED = 16  # of so many terms one may be added
 BUSY = 2048  # threads for each multiprocessor
 
@@ -121,7 +121,7 @@ def _rows(sums: Sequence[_Sum], multiprocessors: int) -> tuple[int, int]:
     widest = max((tv.dtype.itemsize for tv in planes), default=1)
     if not along or sizes[-1] * widest % WIDE_ENOUGH:
         return 0, 1
-    dim, lanes = max(along), MAX_ALIGNMENT // widest
+    dim, lanes = max(along), gcd(MAX_ALIGNMENT // widest, sizes[-1])
 
     def is_held(rows: int) -> bool:
         loaded = 0

@@ -18,7 +18,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
-from thunder_fuser.schedule.nest import MAX_INSTANCES, replace_axis
+from thunder_fuser.schedule.nest import MAX_INSTANCES, neighbours_along, replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
 from thunder_fuser.schedule.slabs import turned
@@ -257,7 +257,8 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
     is_gathered = any(loads_in(group.forms_read))  # what waits twice has twice the bytes
-    if group.values > FEW_VALUES and not parameters.wide and not is_gathered:
+    is_narrow = group.values > FEW_VALUES and not parameters.wide
+    if is_narrow and not is_gathered and not reads_beside(group):
         lanes = min(lanes, max(max_lanes // 2, 1))
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
@@ -274,6 +275,17 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
             narrowest = min(narrowest, aligned)
     lanes = min(lanes, MAX_SPLIT * narrowest)
     return narrowest if _leaves_more(innermost, lanes, narrowest) else lanes
+
+
+def reads_beside(group: IterationClass) -> bool:
+    """True where copies in one thread read each other's neighbours: they have few loads more than
+    one of them, and half as many lanes would be as many elements beside vectors."""
+    layouts = group.segment.layouts
+    for nest, needs in zip(group.nests, group.needs, strict=True):
+        loads = [(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves]
+        if any(neighbours_along(loads, axis) for axis in nest.unrolled):
+            return True
+    return False
 
 
 def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:
