@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.digits import atom, combine, loads_in
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
@@ -26,7 +26,7 @@ from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.target import SECTOR
 
 ROWS_AT_ONCE = 2  # of a table: four take registers, and memory is busy with two
-ROWS_BESIDE = 4  # of neighbours: more have little in common, and take registers
+ELEMENTS_BESIDE = 32  # of a thread, four rows of eight: more have little more in common
 NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
 
 
@@ -97,17 +97,23 @@ def _of_neighbours(
     group: IterationClass, parameters: MapParameters, points: int
 ) -> tuple[IterDomain, int] | None:
     """The innermost axis along which elements read their neighbours in other rows, and rows for a
-    thread: of four it loads and converts six, and computes once what two of them need."""
-    loads = list(group.loads)
+    thread: of four it loads and converts six, and computes once what two of them need. Of rows of
+    narrower vectors it has more."""
+    loads, copies = list(group.loads), max(nest.instances for nest in group.nests)
+    widest = MAX_ALIGNMENT // min((tv.dtype.itemsize for tv, _ in loads), default=1)
+    lanes = gcd(parameters.lanes, widest, group.axes[-1].size) if group.axes else 1
     for axis in reversed(group.axes[:-1]):
         near = neighbours_along(loads, axis)
         if near and _writes_sectors(group, axis):
-            found = [f for f in range(2, 1 + ROWS_BESIDE) if axis.size % f == 0]
-            loaded = {
-                f: sum((f + far) * tv.dtype.itemsize for tv, far in near.items()) for f in found
-            }
-            room = MAX_LOADED // parameters.lanes
-            fitting = (f for f in found if loaded[f] <= room and points // f >= parameters.busy)
+            fitting = (
+                rows
+                for rows in range(2, 1 + parameters.reused)
+                if axis.size % rows == 0
+                and points // rows >= parameters.busy
+                and rows * copies * lanes <= ELEMENTS_BESIDE
+                and sum((rows + far) * tv.dtype.itemsize for tv, far in near.items()) * lanes
+                <= MAX_LOADED
+            )
             most = max(fitting, default=1)
             return (axis, most) if most > 1 else None
     return None
