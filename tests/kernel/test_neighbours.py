@@ -70,6 +70,18 @@ def test_of_rows_that_align_nothing_each_element_is_loaded_once() -> None:
     ]
 
 
+def test_where_a_guard_leaves_a_vector_out_single_elements_are_no_zeros() -> None:
+    for pitch, is_whole in ((64, True), (65, False)):
+        plane, rows = Plane(pitch), Window(shift(atom(ROW), -1), ROWS)
+        columns = Window(shift(COLUMN, 1), COLUMNS)
+        above = [plane.offset(-pitch), plane.offset(1 - pitch)]
+        plane.accesses.request(plane.tv, above[0], (rows,))
+        plane.accesses.request(plane.tv, above[1], (rows, columns))
+        (load,) = plane.accesses.group_loads()
+        assert (load.guards, len(load.behind)) == ((rows,), 1)
+        assert plane.accesses.zeros == ({(plane.tv, above[0]): (rows,)} if is_whole else {})
+
+
 def test_neighbours_that_lie_far_from_each_other_are_vectors_of_their_own() -> None:
     assert [len(load.before + load.behind) for load in Plane().loads(0, 4)] == [0, 0]
 

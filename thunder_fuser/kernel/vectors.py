@@ -118,7 +118,7 @@ class Accesses:
         vectors = [*free, *(key for key in left_out if key in rest)]
         loads, places = self._group(vectors, "v", self.requests, len(near))
         loads, self.places = (*near, *loads), self.places | places
-        plain = {load.name for load in loads if not load.others}
+        plain = {load.name for load in loads if not load.others and load.lane is None}
         self.zeros = {
             (tv, offset): self.requests[tv, offset]
             for tv, offset in left_out
