@@ -6,7 +6,8 @@
 
 A pad that adds nothing makes the terms as many as the plane has elements: those of differences
 along either side are then one kernel's, and vectors are aligned. A thread sums the terms of eight
-rows in registers, so that it loads nine rows for them and not sixteen.
+rows in registers, so that it loads nine rows for them and not sixteen. Of rows that fill no vectors
+it has a column, of up to 32 elements.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH
 from thunder_fuser.analysis.neighbours import Reads, reads_of
-from thunder_fuser.analysis.reductions import is_long, terms_of
+from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_long, terms_of
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -25,7 +26,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import constants, reduced, reshaped, widened
 
-MOST_ROWS = 16  # of a thread
+MOST_ROWS = 16  # of vectors of a thread
 MAX_LOADED = 160  # bytes that it has of them
 MOST_ADDED = 16  # of so many terms one may be added
 BUSY = 2048  # threads for each multiprocessor
@@ -112,16 +113,17 @@ def _summed(made: _Sum, source: Value, rows: tuple[int, int]) -> TensorView:
 
 def _rows(sums: Sequence[_Sum], multiprocessors: int) -> tuple[int, int]:
     """The dim along which a thread has rows of which it reads neighbours, and how many: what it
-    loads of them stays in registers, it has whole vectors, and there are threads for the
-    machine."""
+    loads of them stays in registers, and there are threads for the machine."""
     sizes, dims = sums[0].sizes, sums[0].tv.expr.dims()
     reads = [read for made in sums for read in made.reads]
     along = [k for k in dims if k < len(sizes) - 1 and any(len(set(r.along(k))) > 1 for r in reads)]
-    planes = {read.source: read for read in reads if read.sizes[-1] is not None}
+    planes = [tv for tv in dict.fromkeys(read.source for read in reads if read.sizes[-1])]
     widest = max((tv.dtype.itemsize for tv in planes), default=1)
-    if not along or sizes[-1] * widest % WIDE_ENOUGH:
+    if not along:
         return 0, 1
     dim, lanes = max(along), gcd(MAX_ALIGNMENT // widest, sizes[-1])
+    is_whole = lanes * widest >= WIDE_ENOUGH
+    most = MOST_ROWS if is_whole else MAX_SHORT_REDUCTION
 
     def is_held(rows: int) -> bool:
         loaded = 0
@@ -131,5 +133,5 @@ def _rows(sums: Sequence[_Sum], multiprocessors: int) -> tuple[int, int]:
         threads = prod(sizes) // (rows * lanes)
         return loaded <= MAX_LOADED and threads >= BUSY * multiprocessors
 
-    fitting = (r for r in range(2, 1 + MOST_ROWS) if sizes[dim] % r == 0 and is_held(r))
+    fitting = (r for r in range(2, 1 + most) if sizes[dim] % r == 0 and is_held(r))
     return dim, max(fitting, default=1)

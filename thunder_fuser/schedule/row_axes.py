@@ -355,8 +355,7 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
         lanes = 1  # whose elements are a vector
     lanes = max(min([lanes, *aligned]), 1)
-    stretch = gcd(lanes, *_stretches_summed(segment, rows * columns))
-    lanes = stretch if stretch > 1 else lanes
+    lanes = gcd(lanes, *_stretches_summed(segment, rows * columns))
     return _Plane(rows * columns, columns, tuple(plane), tuple(tables), lanes)
 
 
