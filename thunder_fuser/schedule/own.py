@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from math import gcd, prod
+from math import prod
 
 from thunder_fuser.analysis.digits import atom, combine, loads_in
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
@@ -23,6 +23,7 @@ from thunder_fuser.schedule.classes import IterationClass, in_one_thread
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, neighbours_along
 from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, MapParameters
 from thunder_fuser.schedule.slabs import turned
+from thunder_fuser.schedule.vectorize import lanes_of
 from thunder_fuser.target import SECTOR
 
 ROWS_AT_ONCE = 2  # of a table: four take registers, and memory is busy with two
@@ -100,8 +101,7 @@ def _of_neighbours(
     thread: of four it loads and converts six, and computes once what two of them need. Of rows of
     narrower vectors it has more."""
     loads, copies = list(group.loads), max(nest.instances for nest in group.nests)
-    widest = MAX_ALIGNMENT // min((tv.dtype.itemsize for tv, _ in loads), default=1)
-    lanes = gcd(parameters.lanes, widest, group.axes[-1].size) if group.axes else 1
+    lanes = lanes_of(group, parameters)
     for axis in reversed(group.axes[:-1]):
         near = neighbours_along(loads, axis)
         if near and _writes_sectors(group, axis):

@@ -14,7 +14,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, loads_in, shift
 from thunder_fuser.analysis.known import beside
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
@@ -258,7 +258,7 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
     is_gathered = any(loads_in(group.forms_read))  # what waits twice has twice the bytes
     is_narrow = group.values > FEW_VALUES and not parameters.wide
-    if is_narrow and not is_gathered and not reads_beside(group):
+    if is_narrow and not is_gathered and not _reads_beside(group):
         lanes = min(lanes, max(max_lanes // 2, 1))
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
@@ -277,15 +277,21 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     return narrowest if _leaves_more(innermost, lanes, narrowest) else lanes
 
 
-def reads_beside(group: IterationClass) -> bool:
-    """True where copies in one thread read each other's neighbours: they have few loads more than
-    one of them, and half as many lanes would be as many elements beside vectors."""
-    layouts = group.segment.layouts
-    for nest, needs in zip(group.nests, group.needs, strict=True):
-        loads = [(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves]
-        if any(neighbours_along(loads, axis) for axis in nest.unrolled):
-            return True
-    return False
+def _reads_beside(group: IterationClass) -> bool:
+    """True where copies in one thread read each other's neighbours and all large accesses are wide:
+    they have few loads more than one of them, and half as many lanes would be as many elements
+    beside vectors."""
+    innermost, layouts = group.axes[-1], group.segment.layouts
+    are_beside = any(
+        neighbours_along([(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves], axis)
+        for nest, needs in zip(group.nests, group.needs, strict=True)
+        for axis in nest.unrolled
+    )
+    return are_beside and all(
+        _aligned(layouts[tv], Form(0, form.terms), innermost, tv) * tv.dtype.itemsize >= WIDE_ENOUGH
+        for tv, form in large_accesses(group)
+        if innermost in form.bases
+    )
 
 
 def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:
