@@ -275,3 +275,12 @@ def test_a_thread_has_rows_that_read_each_other(rows: int, columns: int, copies:
     segment = segment_of([x], call("add", x, above))
     assert owned(segment) == [copies]
     assert owned(segment, MapParameters(reused=8, busy=64 * rows * columns)) == [1]
+
+
+@pytest.mark.parametrize(("columns", "lanes"), [(64, 8), (66, 4)])
+def test_vectors_stay_whole_beside_rows_of_neighbours(columns: int, lanes: int) -> None:
+    """If accesses are wide: of rows of 132 bytes they have four."""
+    x = halves(64, 28, columns)
+    above = pad(piece(x, 1, 0, 27), [0, 0, 1, 0])
+    found = map.schedule(segment_of([x], call("add", x, above)), P).classes
+    assert (found[0].lanes, found[0].group.nests[0].instances) == (lanes, 4)

@@ -55,7 +55,7 @@ class Nest:
     """One store over a box of its index space. `index` is the stored value's logical index in terms
     of `axes`; those in `unrolled` are copies inside one thread, and by the index of those in
     `selecting` a thread selects what it stores. One that `is_flat` has one axis, of all elements in
-    the order in which they lie."""
+    the order in which they lie. Copies of one that `is_beside` are rows that read each other."""
 
     store: Store
     axes: tuple[IterDomain, ...]
@@ -63,6 +63,7 @@ class Nest:
     index: Index
     selecting: frozenset[IterDomain] = frozenset()
     is_flat: bool = False
+    is_beside: bool = False
 
     @property
     def is_whole(self) -> bool:

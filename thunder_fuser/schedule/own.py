@@ -12,7 +12,7 @@ apart, as long as threads side by side write whole sectors with each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import prod
 
@@ -86,12 +86,14 @@ def own(group: IterationClass, parameters: MapParameters, points: int) -> Iterat
     of one store stay as they are: they take turns over the same lines, all at one pace."""
     if parameters.reused == 1 or not all(nest.is_whole for nest in group.nests):
         return group
-    found = (
-        _most_saved(group, parameters, points)
-        or _looked_up(group, parameters, points)
-        or _of_neighbours(group, parameters, points)
-    )
-    return group if found is None else _owned(group, *found)
+    found = _most_saved(group, parameters, points) or _looked_up(group, parameters, points)
+    if found is not None:
+        return _owned(group, *found)
+    rows = _of_neighbours(group, parameters, points)
+    if rows is None:
+        return group
+    made = _owned(group, *rows)
+    return replace(made, nests=tuple(replace(nest, is_beside=True) for nest in made.nests))
 
 
 def _of_neighbours(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, replace
-from functools import partial
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, loads_in, shift
@@ -19,7 +18,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout, of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
-from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, neighbours_along, replace_axis
+from thunder_fuser.schedule.nest import MAX_INSTANCES, replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
 from thunder_fuser.schedule.slabs import turned
@@ -279,24 +278,14 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
 
 
 def _reads_beside(group: IterationClass) -> bool:
-    """True where copies in one thread read each other's neighbours, and some that no copy is, and
-    all large accesses are wide: they have few loads more than one of them, and half as many lanes
-    would be as many elements beside vectors."""
+    """True where a thread has rows that read each other, if all large accesses are wide: it loads
+    few more than one of them, and half as many lanes would have as many elements beside vectors."""
     innermost, layouts = group.axes[-1], group.segment.layouts
-    return any(map(partial(_has_neighbours, group), group.nests)) and all(
+    return any(nest.is_beside for nest in group.nests) and all(
         _aligned(layouts[tv], Form(0, form.terms), innermost, tv) * tv.dtype.itemsize >= WIDE_ENOUGH
         for tv, form in large_accesses(group)
         if innermost in form.bases
     )
-
-
-def _has_neighbours(group: IterationClass, nest: Nest) -> bool:
-    """True for a nest with more elements of such a tensor than copies: not one of pieces that read
-    each other, as the halves of a rotary embedding."""
-    alone = IterationClass(group.segment, (nest,))
-    read = [tv for tv, _ in alone.loads]
-    near = (neighbours_along(alone.accesses, axis) for axis in nest.unrolled)
-    return any(read.count(tv) > nest.instances for found in near for tv in found)
 
 
 def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:
