@@ -427,7 +427,7 @@ def _stretches_summed(segment: Segment, elements: int) -> list[int]:
     elements, read neighbours: elements behind them are those of other rows."""
     short = (tv for tv in segment.tensors if is_reduction(tv) and not is_long(tv))
     runs = (runs_of(tv) for tv in short if prod(tv.shape) == elements)
-    return [own[-1].size for own in runs if len(own) > 1 and not own[-1].is_reduced]
+    return [own[-1].size for own in runs if len(own) > 2 and not own[-1].is_reduced]
 
 
 def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
