@@ -277,11 +277,11 @@ def test_columns_of_odd_rows_spill_nothing() -> None:
 
 
 def test_few_rows_that_are_neighbours_in_one_thread() -> None:
-    """The inside of small images of which each element needs those around it."""
+    """The inside of small images with a wide border, of which each element needs those around."""
     x = build.tensor(DataType.Half, 4, 16, 14)
     above, middle, below = (piece(x, 1, k, k + 14) for k in range(3))
     beside = call("add", piece(middle, 2, 0, 12), piece(middle, 2, 2, 14))
     inside = call("add", beside, call("mul", piece(above, 2, 1, 13), piece(below, 2, 1, 13)))
-    program = fusion([x], pad(inside, (1, 1), 2.0))
+    program = fusion([x], pad(inside, (3, 3), 2.0))
     assert "u0{7} in one thread" in str(map.schedule(segment_of([x], *program.outputs), FAR))
     assert_traced(program, torch.randn(4, 16, 14).half(), owns=False)

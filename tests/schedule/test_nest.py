@@ -125,9 +125,23 @@ def test_a_short_row_of_which_edges_repeat_an_element_stays_whole() -> None:
     assert nests_of(x, made=made) == ["i0{3}, i1{14}: T[i0, i1]"]
 
 
-def test_long_rows_leave_their_edges_to_others() -> None:
+def test_long_rows_stay_whole_where_edges_alone_have_no_neighbour() -> None:
     x, made = beside_the_one_before(3, 130)
-    assert nests_of(x, made=made) == ["i0{3}: T[i0, 0]", "i0{3}, i1{129}: T[i0, 1 + i1]"]
+    assert nests_of(x, made=made) == ["i0{3}, i1{130}: T[i0, i1]"]
+
+
+def test_long_rows_leave_wide_edges_to_others() -> None:
+    x = floats(3, 130)
+    made = call("add", x, cat(piece(x, 1, 0, 9), piece(x, 1, 0, 121)))
+    assert nests_of(x, made=made) == ["i0{3}, i1{9}: T[i0, i1]", "i0{3}, i1{121}: T[i0, 9 + i1]"]
+
+
+def test_rows_below_each_other_stay_one_nest() -> None:
+    """Not where an element reads one of them."""
+    x = floats(9, 130)
+    above = pad(piece(x, 0, 0, 8), [0, 0, 1, 0])
+    assert nests_of(x, made=call("add", x, above)) == ["i0{9}, i1{130}: T[i0, i1]"]
+    assert len(nests_of(x, made=above)) == 2
 
 
 def test_three_pieces_are_cut_where_two_of_them_are_equal() -> None:

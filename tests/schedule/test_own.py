@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, cat, chain, expand, permute, piece, reshape, unsqueeze
+from tests.programs import H200, cat, chain, expand, pad, permute, piece, reshape, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
@@ -266,3 +266,21 @@ def test_what_many_rows_have_of_a_cache_is_loaded_once_for_several() -> None:
 def test_one_element_has_no_axis_to_own() -> None:
     x: TensorView = floats()
     assert owned(segment_of([x], chain(x, "neg")), map_parameters(H200)[0]) == [1]
+
+
+@pytest.mark.parametrize(("rows", "columns", "copies"), [(28, 64, 4), (14, 64, 2), (13, 64, 1)])
+def test_a_thread_has_rows_that_read_each_other(rows: int, columns: int, copies: int) -> None:
+    x = halves(64, rows, columns)
+    above = pad(piece(x, 1, 0, rows - 1), [0, 0, 1, 0])
+    segment = segment_of([x], call("add", x, above))
+    assert owned(segment) == [copies]
+    assert owned(segment, MapParameters(reused=8, busy=64 * rows * columns)) == [1]
+
+
+@pytest.mark.parametrize(("columns", "lanes"), [(64, 8), (66, 4)])
+def test_vectors_stay_whole_beside_rows_of_neighbours(columns: int, lanes: int) -> None:
+    """If accesses are wide: of rows of 132 bytes they have four."""
+    x = halves(64, 28, columns)
+    above = pad(piece(x, 1, 0, 27), [0, 0, 1, 0])
+    found = map.schedule(segment_of([x], call("add", x, above)), P).classes
+    assert (found[0].lanes, found[0].group.nests[0].instances) == (lanes, 4)

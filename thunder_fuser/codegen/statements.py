@@ -6,6 +6,7 @@ Index literals are marked, so that `Source` can set them apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import gcd
 
 from typing_extensions import assert_never
@@ -50,6 +51,8 @@ def load_call(
     access: VectorAccess, names: Mapping[IterDomain, str], is_whole: str = NOT_KNOWN
 ) -> str:
     """`is_whole`: the constant that tells of a vector with a window that memory has all of it."""
+    if access.beside:
+        return _load_beside(access, names)
     if access.lane is not None:
         return _load_lanes(access, names[access.lane], names)
     if access.carried is not None:
@@ -74,6 +77,22 @@ def load_call(
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
     move = "load_streaming" if access.is_streaming else "load"
     return f"tf::{move}<{arguments}>({address(access, names)})"
+
+
+def _load_beside(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    """A vector and the elements on both sides of it."""
+    vector, kind = replace(access, before=(), behind=()), CUDA_TYPES[access.dtype]
+    singles = [f"tf::beside<{len(access.before)}>({load_call(vector, names)}"]
+    for other in access.beside:
+        place, test = form_text(other.offset, names), windows_text(other.guards, names)
+        if test:
+            lambdas = f"[&](int) {{ return {test}; }}, [&](int) {{ return {place}; }}"
+            singles.append(f"tf::load_lanes_if<1>({access.pointer}, {lambdas})")
+        else:
+            singles.append(
+                f"tf::load<{kind}, 1, {access.dtype.itemsize}>({access.pointer} + {place})"
+            )
+    return ", ".join(singles) + ")"
 
 
 def load_of_row(access: VectorAccess, source: str, names: Mapping[IterDomain, str]) -> str:
@@ -240,7 +259,7 @@ def block_text(kernel: Kernel | RowKernel) -> str:
 
 def vector_type(access: VectorAccess) -> str:
     """Of what an access moves."""
-    return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.length}>"
+    return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.elements}>"
 
 
 def renewed(accesses: Sequence[VectorAccess], count: int) -> list[str]:

@@ -94,5 +94,6 @@ def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Access
             is_kept=lambda offset: is_kept,
             leaves_out=True,
             carries=True,
+            reaches=True,
         )
     return TurnedAccesses(layouts, tile, tile.lane, tensors, streams, lambda tv, offset: "[k]")

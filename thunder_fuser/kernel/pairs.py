@@ -48,6 +48,7 @@ def pairs_of(scope: Scope, loads: Sequence[VectorAccess], lanes: int) -> tuple[P
             whole is not None
             and whole.dtype in NARROW
             and whole.length == lanes
+            and not whole.beside
             and (value.weight, value.delta) == (1, 0)
         ):
             found.append(Pairs(s.accumulator, s.op, value.vector, whole.dtype, is_size))

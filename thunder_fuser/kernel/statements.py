@@ -274,7 +274,8 @@ class VectorAccess:
     `guards` is left out where one of them does not hold, and has zeros. One that is `carried` has
     two elements, that of the first lanes and that of the others. With `others` a lane reads there
     what is under their guards, which exclude each other. One that `is_in_words` is moved in
-    aligned words, of which threads side by side hand each other parts."""
+    aligned words, of which threads side by side hand each other parts. Elements that lie `before`
+    and `behind` it are loaded one by one, under guards of their own, and are of the vector too."""
 
     name: str
     pointer: str
@@ -294,6 +295,17 @@ class VectorAccess:
     carried: Carried | None = None
     others: tuple[Guarded, ...] = ()
     is_in_words: bool = False
+    before: tuple[Guarded, ...] = ()
+    behind: tuple[Guarded, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """Of the vector with those beside it."""
+        return len(self.before) + self.length + len(self.behind)
+
+    @property
+    def beside(self) -> tuple[Guarded, ...]:
+        return (*self.before, *self.behind)
 
     @property
     def choices(self) -> tuple[Guarded, ...]:
@@ -304,13 +316,13 @@ class VectorAccess:
     def forms(self) -> tuple[Form, ...]:
         """Every form that it evaluates."""
         carried = () if self.carried is None else (self.carried.left, self.carried.offset)
-        chosen = (form for choice in self.choices for form in choice.forms)
+        chosen = (form for choice in (*self.choices, *self.beside) for form in choice.forms)
         return (*carried, *chosen)
 
     @property
     def bases(self) -> frozenset[IterDomain]:
         """What it depends on where, and whether, it is loaded."""
-        forms = (form for choice in self.choices for form in choice.forms)
+        forms = (form for choice in (*self.choices, *self.beside) for form in choice.forms)
         return frozenset[IterDomain]().union(*(form.bases for form in forms))
 
 
@@ -352,6 +364,10 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     inside += _windows(access.guards, names)
     for choice in access.others:
         inside += f", [{format_form(choice.offset, names)}]{_windows(choice.guards, names)}"
+    for side, singles in (("before", access.before), ("behind", access.behind)):
+        for single in singles:
+            at = format_form(single.offset, names)
+            inside += f", {side} it [{at}]{_windows(single.guards, names)}"
     streaming = ", streaming" if access.is_streaming else ""
     if access.carried is not None:
         left, other = (format_form(f, names) for f in (access.carried.left, access.carried.offset))

@@ -5,6 +5,7 @@ reads at 2*lane and 2*lane + 1, 8 lanes         one run of 16, element 2*lane + 
 reads at 4 + lane and lane, 4 lanes             one run of 8, element lane + delta
 reads at 64 + lane where vector < 8, else at    one run, at the offset of the threads that read it:
     lane - 64, 8 lanes                          the two halves that a rotary embedding swaps
+reads at lane and lane + 1, 8 lanes             one run of 8, and element 8 behind it
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.carries import carry_of, straight
-from thunder_fuser.analysis.digits import Digit, Form, scale, shift, substitute
+from thunder_fuser.analysis.digits import Digit, Form, add, atom, scale, shift, substitute
 from thunder_fuser.analysis.exclusive import exclude, one_at_most
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.neighbours import Split, near_vectors
 from thunder_fuser.kernel.statements import (
     Assign,
     Carried,
@@ -52,22 +54,13 @@ class Place:
     delta: int
 
 
-@dataclass(frozen=True)
-class _Split:
-    """An offset as `base + weight * lane + constant`."""
-
-    base: Form
-    weight: int
-    constant: int
-
-
 class Accesses:
     """The memory accesses of one body, gathered first and then grouped into runs. What is read at
     an offset that `is_kept` longer than what is computed is a vector too where its lanes lie
     apart: in a loop it is loaded once. One that `leaves_out` loads has vectors that are loaded by
     those threads only that use them. Where it `carries`, what lanes have one of up to the end of a
     row, and another behind it, such as a scale of channels of 49, is two elements if there are
-    few."""
+    few. Where it `reaches`, a vector has elements beside it that lanes next to it read."""
 
     def __init__(
         self,
@@ -79,11 +72,12 @@ class Accesses:
         is_kept: Callable[[Form], bool] = lambda offset: False,
         leaves_out: bool = False,
         carries: bool = False,
+        reaches: bool = False,
     ) -> None:
         self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
         self.streams, self.is_kept, self.leaves_out = streams, is_kept, leaves_out
-        self.carries = carries
+        self.carries, self.reaches = carries, reaches
         self.requests: dict[Address, tuple[Window, ...]] = {}
         self.differing: set[Address] = set()
         self.places: dict[Address, Place] = {}
@@ -116,10 +110,15 @@ class Accesses:
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         """Vector loads for every request that can be part of one."""
-        free = [key for key, guards in self.requests.items() if not guards]
+        self.places = {}
+        near = self._near()
+        rest = [key for key in self.requests if key not in self.places]
+        free = [key for key in rest if not self.requests[key]]
         left_out = [key for key in self.requests if self._is_left_out(key)]
-        loads, self.places = self._group([*free, *left_out], "v", self.requests)
-        plain = {load.name for load in loads if not load.others}
+        vectors = [*free, *(key for key in left_out if key in rest)]
+        loads, places = self._group(vectors, "v", self.requests, len(near))
+        loads, self.places = (*near, *loads), self.places | places
+        plain = {load.name for load in loads if not load.others and load.lane is None}
         self.zeros = {
             (tv, offset): self.requests[tv, offset]
             for tv, offset in left_out
@@ -138,11 +137,40 @@ class Accesses:
                 self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
         return loads + self._behind_windows(len(loads))
 
+    def _near(self) -> tuple[VectorAccess, ...]:
+        """The vectors of which lanes read elements beside them too."""
+        if not self.reaches or self.lane is None:
+            return ()
+        wanted = ((*key, g) for key, g in self.requests.items() if key not in self.differing)
+        made: list[VectorAccess] = []
+        for near in near_vectors(wanted, self.lane, self._split, self._width):
+            name = f"v{len(made)}"
+            if near.is_single:
+                access = self._apart(near.tv, add(near.offset, atom(self.lane)), name)
+            else:
+                access = self._access(near.tv, near.offset, 1, 0, name)
+            element = access.name + self.suffix(near.tv, near.offset)
+            self.places |= {(near.tv, o): Place(element, 1, d) for o, d in near.places.items()}
+            beside = replace(access, before=near.before, behind=near.behind)
+            made.append(replace(beside, guards=near.guards))
+        return tuple(made)
+
+    def _width(self, tv: TensorView, offset: Form, is_requested: bool) -> int:
+        """Bytes of an access to a vector; 0 for one that is too long, or that nobody requests and
+        that may lie outside of memory or is more than one access."""
+        layout, size = self.layouts[tv], self.lanes * tv.dtype.itemsize
+        width = access_bytes(layout, offset, self.lanes, tv.dtype.itemsize)
+        low, high = offset.bounds
+        lies_inside = low >= 0 and high + self.lanes <= layout.span
+        is_one = lies_inside and width == min(size, MAX_ALIGNMENT)
+        return width if size <= MAX_RUN_BYTES and (is_requested or is_one) else 0
+
     def _behind_windows(self, count: int) -> tuple[VectorAccess, ...]:
         """What some lanes read and others do not, if there are few such loads: each of all lanes at
         once, whatever they use of it, as loads behind branches would wait for each other. Of
         several elements of which a lane needs one at most, it loads that one."""
-        parted = {key: tests for key, tests in self.requests.items() if self._is_parted(key)}
+        left = {key: g for key, g in self.requests.items() if key not in self.places}
+        parted = {key: guards for key, guards in left.items() if self._is_parted(key)}
         found, loads = one_at_most(parted), list[VectorAccess]()
         if len(found) > MOST_PLACES:
             return ()
@@ -196,8 +224,10 @@ class Accesses:
         keys: Iterable[Address],
         prefix: str,
         guards: Mapping[Address, tuple[Window, ...]],
+        count: int = 0,
     ) -> tuple[tuple[VectorAccess, ...], dict[Address, Place]]:
-        """Accesses that move every key that can be part of a run, and its place in them."""
+        """Accesses that move every key that can be part of a run, and its place in them; behind so
+        many others."""
         families: dict[
             tuple[TensorView, Form, int, tuple[Window, ...]], list[tuple[int, Form]]
         ] = {}
@@ -211,7 +241,7 @@ class Accesses:
         places: dict[Address, Place] = {}
         for (tv, base, weight, tests), members in families.items():
             for run in _runs(sorted(members, key=lambda m: m[0]), weight, self.lanes, tv):
-                start, name = run[0][0], f"{prefix}{len(made)}"
+                start, name = run[0][0], f"{prefix}{count + len(made)}"
                 offset = Form(base.constant + start, base.terms)
                 access = self._access(tv, offset, weight, run[-1][0] - start, name)
                 access = replace(access, guards=tests)
@@ -248,16 +278,16 @@ class Accesses:
         width = access_bytes(self.layouts[tv], offset, length, tv.dtype.itemsize)
         return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype, step=weight)
 
-    def _split(self, offset: Form) -> _Split | None:
+    def _split(self, offset: Form) -> Split | None:
         """None where the lane is inside a division or walks backward."""
         if self.lane is None or self.lane not in offset.bases:
-            return _Split(Form(0, offset.terms), 0, offset.constant)
+            return Split(Form(0, offset.terms), 0, offset.constant)
         terms = [t for t in offset.terms if t[1].base is not self.lane]
         own = [t for t in offset.terms if t[1].base is self.lane]
         base = Form(0, tuple(terms))
         if self.lane in base.bases or len(own) != 1 or not own[0][1].is_whole or own[0][0] < 0:
             return None
-        return _Split(base, own[0][0], offset.constant)
+        return Split(base, own[0][0], offset.constant)
 
 
 def _choosing(made: Iterable[VectorAccess], access: VectorAccess) -> VectorAccess:

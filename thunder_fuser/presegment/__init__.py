@@ -51,6 +51,7 @@ from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.store_turned import store_turned
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_each import sum_each
+from thunder_fuser.presegment.sum_neighbours import sum_neighbours
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.undo_turns import undo_turns
@@ -90,6 +91,7 @@ def arrange(
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
     fusion = undo_turns(sum_each(slice_first(fusion)), target)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, target)))
+    fusion = sum_neighbours(fusion, target)
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), target)
     fusion = fusion if strict else both_ways(factor_maxima(sum_apart(fusion)))
     shared = shared_rows(fusion, target)

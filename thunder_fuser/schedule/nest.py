@@ -24,11 +24,21 @@ from itertools import product
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Demand, Index, Side, demand, side
-from thunder_fuser.analysis.digits import Form, Loaded, Opaque, atom, combine, shift, substitute
+from thunder_fuser.analysis.digits import (
+    Form,
+    Loaded,
+    Opaque,
+    Term,
+    atom,
+    combine,
+    shift,
+    substitute,
+)
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import along, axis_of
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, axis, split
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.segment import Segment, Store
 
 MAX_PIECES = 16  # equal pieces of one axis that one thread may own
@@ -36,6 +46,8 @@ MAX_INSTANCES = 64  # unrolled copies of one store in one thread
 MAX_BOXES = 16  # unequal pieces of one store
 SHORT = 512  # bytes of a row that is not cut into unequal pieces
 VECTOR = 16  # bytes of a piece of it, at least
+NEAR = 4  # places between neighbours
+MIN_BORDERED = 8  # elements of an axis of which those at the ends are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +55,7 @@ class Nest:
     """One store over a box of its index space. `index` is the stored value's logical index in terms
     of `axes`; those in `unrolled` are copies inside one thread, and by the index of those in
     `selecting` a thread selects what it stores. One that `is_flat` has one axis, of all elements in
-    the order in which they lie."""
+    the order in which they lie. Copies of one that `is_beside` are rows that read each other."""
 
     store: Store
     axes: tuple[IterDomain, ...]
@@ -51,6 +63,7 @@ class Nest:
     index: Index
     selecting: frozenset[IterDomain] = frozenset()
     is_flat: bool = False
+    is_beside: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -128,8 +141,11 @@ def _at_breaks(
     if fits and _is_even(target.size, points):
         return (_in_pieces(nest, target, granule),)
     apart = cut_axis(nest, target, _best_cut(target.size, points))
-    if breaks.are_exact and (whole := _whole(segment, nest, target, granule, apart)) is not None:
-        return (whole,)
+    if breaks.are_exact:
+        whole = _bordered(segment, nest, target, points, apart)
+        whole = whole or _whole(segment, nest, target, granule, apart)
+        if whole is not None:
+            return (whole,)
     if others + 1 < MAX_BOXES:
         return apart
     return (_in_pieces(nest, target, granule),) if fits else None
@@ -176,10 +192,43 @@ def _whole(
     return replace(whole, selecting=whole.selecting | {outer})
 
 
+def _bordered(
+    segment: Segment, nest: Nest, target: IterDomain, points: Sequence[int], apart: Sequence[Nest]
+) -> Nest | None:
+    """The nest uncut along an axis along which elements read their neighbours, and of which only
+    those at the ends have none. None where a thread would load more than one of those `apart`."""
+    near = neighbours_along(offsets_read(segment, _needs_of_copies(segment, nest)), target)
+    ends = max(min(point, target.size - point) for point in points)
+    is_at_ends = bool(near) and ends <= max(near.values()) and target.size >= MIN_BORDERED
+    if not is_at_ends or _loads(segment, nest) > max(_loads(segment, piece) for piece in apart):
+        return None
+    return replace(nest, selecting=nest.selecting | {target})
+
+
+def offsets_read(segment: Segment, needs: Demand) -> list[tuple[TensorView, Form]]:
+    """Every element that is loaded, by its offset."""
+    return [(tv, offset_of(segment.layouts[tv], index)) for tv, index in needs.leaves]
+
+
+def neighbours_along(
+    loads: Iterable[tuple[TensorView, Form]], target: IterDomain
+) -> dict[TensorView, int]:
+    """The tensors of which an element reads several along an axis, and how far from each other."""
+    found: dict[tuple[TensorView, tuple[Term, ...]], set[int]] = {}
+    for tv, form in loads:
+        found.setdefault((tv, form.terms), set()).add(form.constant)
+    reach = dict[TensorView, int]()
+    for (tv, terms), constants in found.items():
+        step = next((abs(w) for w, digit in terms if digit.base is target and digit.is_whole), 0)
+        for places in range(1, 1 + NEAR) if step else ():
+            if any(c + places * step in constants for c in constants):
+                reach[tv] = max(reach.get(tv, 0), places)
+    return reach
+
+
 def _loads(segment: Segment, nest: Nest) -> int:
     """Elements that a thread loads with one lane."""
-    needs = _needs_of_copies(segment, nest)
-    return len({(tv, offset_of(segment.layouts[tv], index)) for tv, index in needs.leaves})
+    return len(set(offsets_read(segment, _needs_of_copies(segment, nest))))
 
 
 def _needs_of_copies(segment: Segment, nest: Nest) -> Demand:

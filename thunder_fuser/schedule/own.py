@@ -12,7 +12,7 @@ apart, as long as threads side by side write whole sectors with each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import prod
 
@@ -20,12 +20,14 @@ from thunder_fuser.analysis.digits import atom, combine, loads_in
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
-from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, neighbours_along
 from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, MapParameters
 from thunder_fuser.schedule.slabs import turned
+from thunder_fuser.schedule.vectorize import lanes_of
 from thunder_fuser.target import SECTOR
 
 ROWS_AT_ONCE = 2  # of a table: four take registers, and memory is busy with two
+ELEMENTS_BESIDE = 32  # of a thread, four rows of eight: more have little more in common
 NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
 
 
@@ -85,7 +87,38 @@ def own(group: IterationClass, parameters: MapParameters, points: int) -> Iterat
     if parameters.reused == 1 or not all(nest.is_whole for nest in group.nests):
         return group
     found = _most_saved(group, parameters, points) or _looked_up(group, parameters, points)
-    return group if found is None else _owned(group, *found)
+    if found is not None:
+        return _owned(group, *found)
+    rows = _of_neighbours(group, parameters, points)
+    if rows is None:
+        return group
+    made = _owned(group, *rows)
+    return replace(made, nests=tuple(replace(nest, is_beside=True) for nest in made.nests))
+
+
+def _of_neighbours(
+    group: IterationClass, parameters: MapParameters, points: int
+) -> tuple[IterDomain, int] | None:
+    """The innermost axis along which elements read their neighbours in other rows, and rows for a
+    thread: of four it loads and converts six, and computes once what two of them need. Of rows of
+    narrower vectors it has more."""
+    loads, copies = list(group.loads), max(nest.instances for nest in group.nests)
+    lanes = lanes_of(group, parameters)
+    for axis in reversed(group.axes[:-1]):
+        near = neighbours_along(loads, axis)
+        if near and _writes_sectors(group, axis):
+            fitting = (
+                rows
+                for rows in range(2, 1 + parameters.reused)
+                if axis.size % rows == 0
+                and points // rows >= parameters.busy
+                and rows * copies * lanes <= ELEMENTS_BESIDE
+                and sum((rows + far) * tv.dtype.itemsize for tv, far in near.items()) * lanes
+                <= MAX_LOADED
+            )
+            most = max(fitting, default=1)
+            return (axis, most) if most > 1 else None
+    return None
 
 
 def _looked_up(

@@ -34,6 +34,7 @@ from thunder_fuser.analysis.reductions import (
     is_reduction,
     is_scan,
     row_shape,
+    runs_of,
     stretch_of,
 )
 from thunder_fuser.analysis.short_rows import Share, shifted_vectors
@@ -354,6 +355,7 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
         lanes = 1  # whose elements are a vector
     lanes = max(min([lanes, *aligned]), 1)
+    lanes = gcd(lanes, *_stretches_summed(segment, rows * columns))
     return _Plane(rows * columns, columns, tuple(plane), tuple(tables), lanes)
 
 
@@ -418,6 +420,14 @@ def _sums_neighbours(tv: TensorView, elements: int) -> bool:
     if not is_reduction(tv) or is_long(tv):
         return False
     return prod(tv.shape) == elements and row_shape(tv) is not None
+
+
+def _stretches_summed(segment: Segment, elements: int) -> list[int]:
+    """Neighbours of which short reductions down rows of a larger plane, for each of so many
+    elements, read neighbours: elements behind them are those of other rows."""
+    short = (tv for tv in segment.tensors if is_reduction(tv) and not is_long(tv))
+    runs = (runs_of(tv) for tv in short if prod(tv.shape) == elements)
+    return [own[-1].size for own in runs if len(own) > 2 and not own[-1].is_reduced]
 
 
 def weights_of(segment: Segment, shape: tuple[int, int]) -> int:

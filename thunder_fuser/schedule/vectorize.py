@@ -14,7 +14,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, loads_in, shift
 from thunder_fuser.analysis.known import beside
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
@@ -257,7 +257,8 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
     is_gathered = any(loads_in(group.forms_read))  # what waits twice has twice the bytes
-    if group.values > FEW_VALUES and not parameters.wide and not is_gathered:
+    is_narrow = group.values > FEW_VALUES and not parameters.wide
+    if is_narrow and not is_gathered and not _reads_beside(group):
         lanes = min(lanes, max(max_lanes // 2, 1))
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
@@ -274,6 +275,17 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
             narrowest = min(narrowest, aligned)
     lanes = min(lanes, MAX_SPLIT * narrowest)
     return narrowest if _leaves_more(innermost, lanes, narrowest) else lanes
+
+
+def _reads_beside(group: IterationClass) -> bool:
+    """True where a thread has rows that read each other, if all large accesses are wide: it loads
+    few more than one of them, and half as many lanes would have as many elements beside vectors."""
+    innermost, layouts = group.axes[-1], group.segment.layouts
+    return any(nest.is_beside for nest in group.nests) and all(
+        _aligned(layouts[tv], Form(0, form.terms), innermost, tv) * tv.dtype.itemsize >= WIDE_ENOUGH
+        for tv, form in large_accesses(group)
+        if innermost in form.bases
+    )
 
 
 def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:

@@ -158,6 +158,19 @@ TF_FN tf::Vec<T, N> load_lanes_if(const T* p, Test is_used, Place place) {
   return x;
 }
 
+// chunk: beside
+// A vector with single elements that lie next to it, of which so many are before it.
+template <int BEFORE, class T, int N, class... Single>
+TF_FN tf::Vec<T, N + int(sizeof...(Single))> beside(const tf::Vec<T, N>& x, const Single&... single) {
+  constexpr int count = sizeof...(Single);
+  const T singles[] = {single.v[0]...};
+  tf::Vec<T, N + count> all;
+#pragma unroll
+  for (int k = 0; k < N + count; ++k)
+    all.v[k] = k < BEFORE ? singles[k] : k < BEFORE + N ? x.v[k - BEFORE] : singles[k - N];
+  return all;
+}
+
 // chunk: load_carried
 // An element for the first lanes, so many, and another one for those that are left.
 template <int N, class T, class Left>
