@@ -8,6 +8,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.codegen.blocks import each, enclosed, when
 from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
+    MIN_COPY,
     address,
     copy_text,
     form_text,
@@ -25,8 +26,6 @@ from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.tiles import Tile, Walk
-
-MIN_COPY = 4  # bytes that the hardware copies to shared memory in the background, at least
 
 
 def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:

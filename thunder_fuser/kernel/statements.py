@@ -266,8 +266,8 @@ class VectorAccess:
     window, whose form tells the place of element 0, only those elements are moved whose places are
     in it: all or none of them for one that `is_apart`; one that `is_of_row` reads words of the row
     that the window is, of memory that may `end` inside a word, behind so many elements. What is
-    known to be written nowhere `is_constant`. With a `lane` the elements may lie apart, each at the
-    offset that it gives there; else those of two lanes are `step` elements apart. A load with
+    known to be written nowhere `is_constant`. With a `lane` what is moved at a time lies apart, at
+    the offset of its first lane; else those of two lanes are `step` elements apart. A load with
     `guards` is left out where one of them does not hold, and has zeros. One that is `carried` has
     two elements, that of the first lanes and that of the others. With `others` a lane reads there
     what is under their guards, which exclude each other. One that `is_in_words` is moved in
