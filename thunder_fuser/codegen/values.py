@@ -31,6 +31,7 @@ from thunder_fuser.kernel.statements import (
     Variable,
 )
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.strips import Strip
@@ -64,6 +65,8 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
             read = _widen(f"{pointer}[{form(offset)}]", stored)
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case ReadSquare(square, tile, stored):
+            if isinstance(tile, LaggingTile):
+                return _widen(f"{row_in_square(square, tile)}[below]", stored)
             return _widen(f"{square}[{place_in_square(tile, form)}]", stored)
         case IndexValue(index, extent):
             return _index(extent, form(index))
@@ -138,6 +141,11 @@ def lane_index(weight: int, delta: int) -> str:
     if not scaled:
         return str(delta)
     return f"{scaled} + {delta}" if delta else scaled
+
+
+def row_in_square(square: str, tile: Tile) -> str:
+    """The first element of a thread and lane, which a body finds once; the next ones lie behind."""
+    return f"{square}_rows[{'lane' if tile.lanes > 1 else '0'}]"
 
 
 def place_in_square(tile: Tile | Strip, form: FormText) -> str:

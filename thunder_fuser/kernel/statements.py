@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Form, format_form
+from thunder_fuser.analysis.digits import ZERO, Form, format_form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
@@ -107,11 +107,12 @@ class ReadElement:
 @dataclass(frozen=True)
 class ReadSquare:
     """The element at the thread's place in a square, or a strip, that a block keeps in shared
-    memory."""
+    memory; of a row that lies so many elements `late` there."""
 
     square: str
     tile: Tile | Strip
     dtype: DataType
+    late: Form = ZERO
 
 
 @dataclass(frozen=True)
@@ -322,7 +323,7 @@ def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
             return tuple(w.form for w in windows)
         case Accumulate(windows=windows):
             return tuple(w.form for w in windows)
-        case Assign(value=IndexValue(form=form) | Random(index=form)):
+        case Assign(value=IndexValue(form=form) | Random(index=form) | ReadSquare(late=form)):
             return (form,)
         case _:
             return ()
@@ -372,8 +373,9 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{vector}[{weight}*lane + {delta}]"
         case ReadElement(pointer, offset, _, windows):
             return f"{pointer}[{format_form(offset, names)}]{_windows(windows, names)}"
-        case ReadSquare(square):
-            return f"{square}[vector + lane, row]"
+        case ReadSquare(square, late=late):
+            beside = "" if late == ZERO else f" + {format_form(late, names)}"
+            return f"{square}[vector + lane, row{beside}]"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
         case Random(op, args, index):

@@ -8,8 +8,9 @@ read T0[64*(8*i1 + lane) + i0]      t0 = turn T0[64*i1 + 8*i0], 8 elements, into
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.digits import ZERO, Form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.domain import IterDomain
@@ -23,6 +24,7 @@ from thunder_fuser.kernel.statements import (
     WriteSquare,
 )
 from thunder_fuser.kernel.vectors import Accesses, Address, access_bytes
+from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
@@ -59,7 +61,8 @@ class TurnedAccesses(Accesses):
 
     def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:
         if (tv, offset) in self.loads:
-            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype)
+            late = self.tile.late(offset) if isinstance(self.tile, LaggingTile) else ZERO
+            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype, late)
         return super().read(tv, offset, guards)
 
     def group_stores(
@@ -89,4 +92,7 @@ class TurnedAccesses(Accesses):
             window, width = self.tile.window(offset), run * tv.dtype.itemsize
             return VectorAccess(name, self.names[tv], start, run, width, tv.dtype, window=window)
         width = access_bytes(self.layouts[tv], start, run, tv.dtype.itemsize)
-        return VectorAccess(name, self.names[tv], start, run, width, tv.dtype)
+        access = VectorAccess(name, self.names[tv], start, run, width, tv.dtype)
+        if not isinstance(self.tile, LaggingTile):
+            return access
+        return replace(access, window=Window(start, self.layouts[tv].span))

@@ -51,10 +51,17 @@ class Walk:
     beside: int
     keeps: bool = False
     lead: int = 0
+    step: int = 1
+    reach: int | None = None
 
     @property
     def places(self) -> int:
         return self.rows * self.vectors
+
+    @property
+    def own(self) -> int:
+        """Of the axis of vectors, from where a block begins to where the next one does."""
+        return self.vectors if self.reach is None else self.reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +121,16 @@ class Tile:
         across = self.across if self.lane is None else self.lane
         return self.begin(offset) if is_turned_by(offset, self.down, across) else None
 
+    @property
+    def along(self) -> Form:
+        """Where along `down` a vector of a turned access begins."""
+        return scale(atom(self.turned_down), self.run)
+
     def begin(self, offset: Form) -> Form:
         """Where the vectors of a turned access begin."""
         high, low = divmod_form(atom(self.turned_across), self.lanes)
         lane = {} if self.lane is None else {self.lane: low}
-        along = scale(atom(self.turned_down), self.run)
-        return substitute(offset, {self.across: high, self.down: along, **lane})
+        return substitute(offset, {self.across: high, self.down: self.along, **lane})
 
 
 @dataclass(frozen=True)

@@ -556,6 +556,19 @@ TF_FN int sheared_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * PITCH + row;
 }
 
+// chunk: lagging_vector lagging_element
+// Where vector `vector` of a row, and element `row` of the row LANES * vector + lane, lie in a square whose
+// rows begin in a vector of RUN elements: a row is PITCH elements from the next one, and LANES of them end
+// a vector before the next ones begin, so that threads side by side meet few banks twice.
+template <int PITCH, int LANES, int RUN>
+TF_FN int lagging_vector(unsigned row, unsigned vector) {
+  return row / LANES * (LANES * PITCH + RUN) + row % LANES * PITCH + RUN * vector;
+}
+template <int PITCH, int LANES, int RUN>
+TF_FN int lagging_element(int vector, int lane, int row) {
+  return vector * (LANES * PITCH + RUN) + lane * PITCH + row;
+}
+
 // chunk: slab_vector slab_element
 // Where vector `vector` of a run of EXTENT vectors, and element `row` of its row LANES * vector + lane, lie
 // in a slab: a run has LANES rows of EXTENT elements, and is PITCH vectors from the next one.
