@@ -286,7 +286,6 @@ ALLOWED = {
     "schedule/lagging.py:_vectors": LANES,
     "schedule/lagging.py:tile": LANES,
     "schedule/sheared.py:lead": LANES,
-    "schedule/sheared.py:pitch": LANES,
     "schedule/sheared.py:_sheared": LANES,
     "schedule/sheared.py:side": LANES,
     "schedule/sheared.py:tile": LANES,

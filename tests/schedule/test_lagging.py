@@ -74,4 +74,4 @@ def test_values_of_two_that_lag_beside_what_is_not_turned(
     plan = check(
         fusion([a, b, c], call("where", swapped(c), swapped(a), b)), x, y, mask, orders=ORDERS
     )
-    assert "lagging_element" in plan.sources[0]
+    assert "late_element" in plan.sources[0]

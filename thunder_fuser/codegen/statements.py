@@ -16,7 +16,7 @@ from thunder_fuser.analysis.exclusive import Windows, cover, exclude
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
+from thunder_fuser.codegen.values import expression, in_square, lane_index, operand
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel, Scope
@@ -314,7 +314,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             return f"{place} = tf::convert<{CUDA_TYPES[dtype]}>({operand(value)});"
         case WriteSquare(square, tile, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
-            return f"{square}[{place_in_square(tile, form)}] = {converted};"
+            return f"{in_square(square, tile, form)} = {converted};"
         case WriteElement(pointer, offset, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
             return f"{pointer}[{form(offset)}] = {converted};"

@@ -20,14 +20,14 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
-from thunder_fuser.codegen.values import row_in_square
+from thunder_fuser.codegen.values import first_in_square
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Body, Turning
-from thunder_fuser.kernel.statements import Assign, ReadSquare, VectorAccess
+from thunder_fuser.kernel.statements import Assign, ReadSquare, VectorAccess, WriteSquare
 from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
-from thunder_fuser.schedule.tiles import Tile, Walk
+from thunder_fuser.schedule.tiles import LateTile, Tile, Walk
 
 
 def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:
@@ -49,7 +49,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
         *_block_index(body, tile, block, kind),
         *(statement_text(s, names) for s in body.before),
         *_squares(turning),
-        *(_first_elements(body, tile, names, kind) if isinstance(tile, LaggingTile) else []),
+        *(_first_elements(body, tile, names, kind) if isinstance(tile, LateTile) else []),
         *(f"{vector_type(a)} {a.name}[{_turns(tile.computed, threads)}];" for a in body.loads),
         *(f"{vector_type(a)} {a.name}_held[{_turns(tile.moved, threads)}];" for a in held),
         *along(loads, tile.computed),
@@ -103,7 +103,7 @@ def _loop(
 def _values(body: Body, tile: Tile, threads: int) -> list[str]:
     """What threads compute at a place. Where rows lie late they count from the first one."""
     lines = [statement_text(s, body.names) for s in body.once]
-    if isinstance(tile, LaggingTile):
+    if isinstance(tile, LateTile):
         lines.insert(0, f"const int below = k * {threads // tile.computed.vectors};")
     return [*lines, *_own_lines(body, tile)]
 
@@ -192,27 +192,29 @@ def _squares(turning: Turning) -> list[str]:
 
 
 def _first_elements(
-    body: Body, tile: LaggingTile, names: Mapping[IterDomain, str], kind: str
+    body: Body, tile: LateTile, names: Mapping[IterDomain, str], kind: str
 ) -> list[str]:
-    """Where the elements of a thread begin in squares that are loaded late, in a row for each lane:
+    """Where the elements of a thread begin in squares whose rows lie late, in a row for each lane:
     it has the same rows all the time, and would find each again at every turn."""
-    read = [s.value for s in body.statements if isinstance(s, Assign)]
-    squares = {v.square: v for v in read if isinstance(v, ReadSquare)}
     vectors, sizes = tile.computed.vectors, f"{tile.pitch}, {tile.lanes}, {tile.run}"
-    found = [
-        f"{row_in_square(name, tile)} = "
-        f"{name} + tf::lagging_element<{sizes}>(vector, lane, row + {form_text(v.late, names)});"
-        for name, v in squares.items()
-    ]
+    declared, found = list[str](), list[str]()
+    for statement in body.statements:
+        match statement:
+            case Assign(value=ReadSquare(name, _, dtype, late)):
+                declared.append(f"const {CUDA_TYPES[dtype]}* {name}_rows[{tile.lanes}];")
+            case WriteSquare(name, _, _, dtype, late):
+                declared.append(f"{CUDA_TYPES[dtype]}* {name}_rows[{tile.lanes}];")
+            case _:
+                continue
+        row = f"row + {form_text(late, names)}"
+        place = f"{name} + tf::late_element<{sizes}>(vector, lane, {row})"
+        found.append(f"{first_in_square(name, tile)} = {place};")
     places = [
         f"const int row = threadIdx.x / {vectors};",
         f"const int vector = threadIdx.x % {vectors};",
         f"const {kind} {names[tile.across]} = across * {vectors} + vector;",
     ]
-    return [
-        *(f"const {CUDA_TYPES[v.dtype]}* {n}_rows[{tile.lanes}];" for n, v in squares.items()),
-        *enclosed([*places, *each("lane", tile.lanes, found)]),
-    ]
+    return [*dict.fromkeys(declared), *enclosed([*places, *each("lane", tile.lanes, found)])]
 
 
 def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
@@ -236,13 +238,12 @@ def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> st
 
 
 def _empty_sheared(access: VectorAccess, tile: ShearedTile, names: dict[IterDomain, str]) -> str:
-    """A vector that begins where its row in memory is aligned, not where the square's is."""
+    """A vector that begins where its row in memory is aligned, behind what the block before has."""
     assert access.window is not None
     first = form_text(access.window.form, names)
-    begin = f"{first} - {tile.side} * down + {tile.lead}"
-    place = f"{access.name} + tf::sheared_element<{tile.pitch}, 1>(row, 0, {begin})"
     kind, extent = CUDA_TYPES[access.dtype], number(access.window.extent)
-    run = f"tf::load<{kind}, {access.length}, {access.dtype.itemsize}>({place})"
+    place = f"{access.name} + {_run(tile)} + {tile.lead}"
+    run = f"tf::load<{kind}, {access.length}, {run_bytes(access)}>({place})"
     to = f"{address(access, names)}, {run}, {first}, {extent}, false"
     return f"tf::store_within<{access.access_bytes}>({to});"
 
@@ -251,8 +252,8 @@ def _run(tile: Tile) -> str:
     """Where the vector of a thread lies in a square."""
     if isinstance(tile, SlabTile):
         return f"tf::slab_vector<{tile.pitch}, {tile.run}>(row, vector)"
-    if isinstance(tile, LaggingTile):
-        return f"tf::lagging_vector<{tile.pitch}, {tile.lanes}, {tile.run}>(row, vector)"
+    if isinstance(tile, LateTile):
+        return f"tf::late_vector<{tile.pitch}, {tile.lanes}, {tile.run}>(row, vector)"
     if tile.run < tile.lanes:
         element = "vector" if tile.run == 1 else f"{tile.run} * vector"
         return f"tf::square_run<{tile.side}, {tile.lanes}>(row, {element})"

@@ -211,12 +211,14 @@ class WriteElement:
 
 @dataclass(frozen=True)
 class WriteSquare:
-    """The element at the thread's place in a square that will be stored."""
+    """The element at the thread's place in a square that will be stored, of a row as of a square
+    that is read."""
 
     square: str
     tile: Tile | Strip
     value: Operand
     dtype: DataType
+    late: Form = ZERO
 
 
 @dataclass(frozen=True)
@@ -315,8 +317,8 @@ class VectorAccess:
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
     """The forms that a statement evaluates."""
     match statement:
-        case WriteElement(offset=offset):
-            return (offset,)
+        case WriteElement(offset=form) | WriteSquare(late=form):
+            return (form,)
         case Assign(value=ReadElement(offset=offset, windows=windows)):
             return (offset, *(w.form for w in windows))
         case Assign(value=Select(windows=windows)):
@@ -351,8 +353,8 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
             return f"{variable.name}: {variable.dtype} = {_expression(value, names)}"
         case WriteVector(vector, weight, delta, value):
             return f"{vector}[{weight}*lane + {delta}] = {_operand(value)}"
-        case WriteSquare(square, _, value):
-            return f"{square}[vector + lane, row] = {_operand(value)}"
+        case WriteSquare(square, _, value, late=late):
+            return f"{square}[vector + lane, row{_beside(late, names)}] = {_operand(value)}"
         case WriteElement(pointer, offset, value):
             return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
         case Accumulate(accumulator, op, value, windows):
@@ -374,8 +376,7 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
         case ReadElement(pointer, offset, _, windows):
             return f"{pointer}[{format_form(offset, names)}]{_windows(windows, names)}"
         case ReadSquare(square, late=late):
-            beside = "" if late == ZERO else f" + {format_form(late, names)}"
-            return f"{square}[vector + lane, row{beside}]"
+            return f"{square}[vector + lane, row{_beside(late, names)}]"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
         case Random(op, args, index):
@@ -385,6 +386,10 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{_operand(inside)} else {_operand(outside)}{_windows(windows, names)}"
         case Combine(op, terms):
             return f"{op.name}({', '.join(map(_operand, terms))})"
+
+
+def _beside(late: Form, names: dict[IterDomain, str]) -> str:
+    return "" if late == ZERO else f" + {format_form(late, names)}"
 
 
 def _windows(windows: tuple[Window, ...], names: dict[IterDomain, str]) -> str:

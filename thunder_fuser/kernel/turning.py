@@ -27,7 +27,7 @@ from thunder_fuser.kernel.vectors import Accesses, Address, access_bytes
 from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.strips import Strip
-from thunder_fuser.schedule.tiles import Tile
+from thunder_fuser.schedule.tiles import LateTile, Tile
 
 
 class TurnedAccesses(Accesses):
@@ -61,8 +61,7 @@ class TurnedAccesses(Accesses):
 
     def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:
         if (tv, offset) in self.loads:
-            late = self.tile.late(offset) if isinstance(self.tile, LaggingTile) else ZERO
-            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype, late)
+            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype, self._late(offset))
         return super().read(tv, offset, guards)
 
     def group_stores(
@@ -78,10 +77,15 @@ class TurnedAccesses(Accesses):
                 direct.append((tv, offset, value))
             else:
                 stores.append(turned)
-                writes.append(WriteSquare(turned.name, self.tile, value, tv.dtype))
+                late = self._late(offset)
+                writes.append(WriteSquare(turned.name, self.tile, value, tv.dtype, late))
         self.stores += tuple(stores)
         others, vectors = super().group_stores(direct)
         return [*writes, *others], vectors
+
+    def _late(self, offset: Form) -> Form:
+        """Elements by which a row begins behind a vector."""
+        return self.tile.late(offset) if isinstance(self.tile, LateTile) else ZERO
 
     def _turned(self, tv: TensorView, offset: Form, name: str) -> VectorAccess | None:
         start = self.tile.turned(offset)

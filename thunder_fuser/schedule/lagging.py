@@ -17,6 +17,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.tiles import (
+    LateTile,
     Square,
     Tile,
     Walk,
@@ -32,7 +33,7 @@ BESIDE = 64  # squares along `down` whose blocks, which load parts of the same l
 
 
 @dataclass(frozen=True, eq=False)
-class LaggingTile(Tile):
+class LaggingTile(LateTile):
     """Squares of so many `rows` along `down`, of which a block has those from `first` on. What is
     turned is walked by element along `turned_down`."""
 
@@ -51,14 +52,7 @@ class LaggingTile(Tile):
 
     @property
     def pitch(self) -> int:
-        """Elements in shared memory from a row of what is turned to the next one."""
         return _vectors(self.side, self.run) * self.run
-
-    @property
-    def elements(self) -> int:
-        """Behind the rows of each vector of `across` one more is left out, so that threads side by
-        side meet few banks twice."""
-        return self.side * self.pitch + self.vectors * self.run
 
     def __str__(self) -> str:
         return f"squares of {self.rows} x {self.side} that are loaded late"
@@ -73,7 +67,6 @@ class LaggingTile(Tile):
         return scale(divmod_form(place, self.run)[0], self.run)
 
     def late(self, offset: Form) -> Form:
-        """Elements by which a block's row begins behind its first vector."""
         return divmod_form(substitute(offset, {self.down: atom(self.first)}), self.run)[1]
 
 

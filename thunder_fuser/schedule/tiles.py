@@ -133,6 +133,27 @@ class Tile:
         return substitute(offset, {self.across: high, self.down: self.along, **lane})
 
 
+@dataclass(frozen=True, eq=False)
+class LateTile(Tile):
+    """Squares of which each row of what is turned begins as many elements behind a vector in shared
+    memory as it does in memory, so that whole vectors are moved between the two."""
+
+    @property
+    def pitch(self) -> int:
+        """Elements in shared memory from a row of what is turned to the next one."""
+        raise NotImplementedError
+
+    @property
+    def elements(self) -> int:
+        """With a vector left out behind the rows of each of `across`: threads side by side so meet
+        few banks twice."""
+        return self.side * self.pitch + self.vectors * self.run
+
+    def late(self, offset: Form) -> Form:
+        """Elements by which the row at `offset` begins behind a vector."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Square:
     """A class, those of its axes that a tile would turn, before they are cut, the lanes to cut, and

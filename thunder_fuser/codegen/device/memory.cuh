@@ -549,23 +549,16 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
 }
 
-// chunk: sheared_element
-// Where element `row` of the row LANES * vector + lane lies in a sheared square.
-template <int PITCH, int LANES>
-TF_FN int sheared_element(unsigned vector, unsigned lane, unsigned row) {
-  return (LANES * vector + lane) * PITCH + row;
-}
-
-// chunk: lagging_vector lagging_element
+// chunk: late_vector late_element
 // Where vector `vector` of a row, and element `row` of the row LANES * vector + lane, lie in a square whose
-// rows begin in a vector of RUN elements: a row is PITCH elements from the next one, and LANES of them end
-// a vector before the next ones begin, so that threads side by side meet few banks twice.
+// rows begin inside of vectors of RUN elements: a row is PITCH elements from the next one, and LANES of them
+// end a vector before the next ones begin, so that threads side by side meet few banks twice.
 template <int PITCH, int LANES, int RUN>
-TF_FN int lagging_vector(unsigned row, unsigned vector) {
+TF_FN int late_vector(unsigned row, unsigned vector) {
   return row / LANES * (LANES * PITCH + RUN) + row % LANES * PITCH + RUN * vector;
 }
 template <int PITCH, int LANES, int RUN>
-TF_FN int lagging_element(int vector, int lane, int row) {
+TF_FN int late_element(int vector, int lane, int row) {
   return vector * (LANES * PITCH + RUN) + lane * PITCH + row;
 }
 
