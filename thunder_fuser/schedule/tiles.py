@@ -36,6 +36,7 @@ VECTORS = 8  # of one side of a square: 128 bytes of vectors of 16
 MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
 MIN_TURNED = 3  # of an axis of fewer elements a thread has all
 FEW = 8  # squares side by side, which blocks that run at the same time walk together
+FEW_OF_SINGLES = 64  # the same where one side moves single elements, and parts of lines everywhere
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,9 @@ class Square:
     def order(self) -> tuple[IterDomain, IterDomain]:
         """The two axes as blocks walk them. Where one has few squares it is the inner one: what
         lies along it ends anywhere in a line, whose parts are then written at the same time."""
+        few = FEW_OF_SINGLES if min(self.lanes, self.run) == 1 else FEW
         down, across = (ceil_div(a.size, self.side) for a in (self.down, self.across))
-        return (self.across, self.down) if down <= FEW < across else (self.down, self.across)
+        return (self.across, self.down) if down <= few < across else (self.down, self.across)
 
     def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
         """The tile, once `across` is cut into vectors of `lane`."""
