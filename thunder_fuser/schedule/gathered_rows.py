@@ -20,6 +20,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, offset_of
 from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.flat_stores import flat_stores
 from thunder_fuser.schedule.flatten import flatten
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
@@ -51,14 +52,17 @@ def gathered_rows(group: IterationClass, parameters: MapParameters) -> VectorCla
 
 
 def _changes_places(group: IterationClass, parameters: MapParameters) -> bool:
-    """True for a large class of rows of odd length that are not one axis, nor turned."""
+    """True for a large class of rows of odd length that are not one axis, nor turned, and are not
+    stored as one."""
     is_large = prod(a.size for a in group.axes) >= parameters.busy
     is_odd = bool(group.axes) and gcd(group.axes[-1].size, parameters.lanes) < parameters.lanes
     if not (is_large and is_odd) or any(store.is_in_place for store in group.segment.stores):
         return False
     if turned(group, parameters.lanes, parameters.busy) is not None:
         return False
-    return narrowest_access(flatten(group, parameters), parameters) < WIDE_ENOUGH
+    flat = flatten(group, parameters)
+    is_narrow = narrowest_access(flat, parameters) < WIDE_ENOUGH
+    return is_narrow and flat_stores((flat,), parameters) == (flat,)
 
 
 def _axes(group: IterationClass, most: int) -> ShiftedAxes | None:
