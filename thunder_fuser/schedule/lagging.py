@@ -16,6 +16,7 @@ from thunder_fuser.analysis.digits import Form, atom, ceil_div, divmod_form, sca
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.runs import large_accesses
 from thunder_fuser.schedule.tiles import (
     LateTile,
     Square,
@@ -29,6 +30,7 @@ from thunder_fuser.schedule.tiles import (
 from thunder_fuser.target import SHARED_UNASKED
 
 MIN_COPY = 4  # bytes that the hardware copies to shared memory in the background, at least
+NARROWEST = 2  # bytes of an element of what is large
 BESIDE = 64  # squares along `down` whose blocks, which load parts of the same lines, run together
 
 
@@ -107,8 +109,8 @@ def _lagging(
     group: IterationClass, down: IterDomain, across: IterDomain, most: int
 ) -> LaggingSquare | None:
     """None where rows of what is turned are aligned, or are stored, or shorter than half a square,
-    and where what is not turned is moved element by element, too. Elements that a write in place
-    reads have one reader."""
+    and where what is not turned is moved element by element, too, or in bytes: with masks beside
+    gradients it was slower. Elements that a write in place reads have one reader."""
     moved = [a for a in dict.fromkeys(group.accesses) if is_turned_by(a[1], down, across)]
     stored = {nest.store.target for nest in group.nests}
     sizes = [tv.dtype.itemsize for tv, _ in moved] or [0]
@@ -118,6 +120,7 @@ def _lagging(
     can_lag = (
         lanes_of(down, most) * max(sizes) < WIDE_ENOUGH <= made.lanes * max(sizes)
         and most * min(sizes) >= MIN_COPY
+        and min(tv.dtype.itemsize for tv, _ in large_accesses(group)) >= NARROWEST
         and not any(tv in stored for tv, _ in moved)
         and all(layouts[tv].alignment % MAX_ALIGNMENT == 0 for tv, _ in moved)
         and not any(store.is_in_place for store in group.segment.stores)
