@@ -37,7 +37,7 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.lagging import LaggingSquare, lagging
+from thunder_fuser.schedule.lagging import lagging
 from thunder_fuser.schedule.reordered import reordered
 from thunder_fuser.schedule.runs import is_plain, large_accesses, merged, weight
 from thunder_fuser.schedule.sheared import ShearedSquare, sheared
@@ -161,14 +161,14 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     is_busy = prod(a.size for a in group.axes) >= busy
     found = square(group, max_lanes, is_busy)
     if found is not None and is_busy:
-        most = most_lanes(group, max_lanes)
-        found = sheared(found, most)
-        found = found if isinstance(found, ShearedSquare) else lagging(found, most)
+        found = sheared(found, most_lanes(group, max_lanes))
     made = _slabs(group, max_lanes) if is_busy else []
     better = (slab for slab in made if found is None or _is_better(slab, found))
     best = max(better, key=_widths, default=None)
     if best is not None:
         return best
+    if found is not None and is_busy and not isinstance(found, ShearedSquare):
+        found = lagging(found, most_lanes(group, max_lanes))
     return None if found is None or found.is_empty else found
 
 
@@ -202,7 +202,7 @@ def _is_better(made: Slab, found: Square) -> bool:
     with as wide ones are fuller and need no second order."""
     ours, theirs = _widths(made), _widths(found)
     are_single = made.lanes == 1 and ours[1] != theirs[1]
-    if isinstance(found, ShearedSquare | LaggingSquare):
+    if isinstance(found, ShearedSquare):
         return ours >= theirs
     if ours[0] != theirs[0] or made.places is not None or are_single:
         return ours > theirs
