@@ -1,12 +1,14 @@
-"""Which gathered rows are walked in the vectors that are aligned where they are stored."""
+"""Which rows, gathered or in another order, are walked in the vectors that are aligned where they
+are stored."""
 
 from __future__ import annotations
 
 from textwrap import dedent
 
 import pytest
+import torch
 
-from tests.programs import chain, flip, pad, permute, unsqueeze
+from tests.programs import chain, check, flip, fusion, like, pad, permute, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
@@ -84,3 +86,30 @@ def test_a_text_for_many_lengths_has_rows_as_they_are() -> None:
     x, index = halves(900, 577), integers(4000)
     segment = segment_of([x, index], rows(x, index))
     assert not is_shifted(segment, MapParameters(rests=True))
+
+
+def heads(x: TensorView) -> TensorView:
+    return permute(x, 0, 2, 1, 3)
+
+
+def test_rows_that_change_places_are_shifted_in_all_that_is_stored() -> None:
+    x = halves(2, 5, 3, 131)
+    made = chain(heads(x), "exp")
+    segment = segment_of([x], call("lt", heads(x), made), made)
+    assert is_shifted(segment, MapParameters())
+    assert not is_shifted(segment, MapParameters(busy=1 << 40))  # too few to fill a machine
+    even, flat = halves(2, 5, 3, 72), halves(2, 5, 3, 131)
+    for y in (chain(heads(even), "neg"), chain(flat, "neg")):
+        assert not is_shifted(segment_of([even, flat], y), MapParameters())
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.usefixtures("device", "one_multiprocessor")
+def test_values_of_rows_that_change_places(dtype: torch.dtype) -> None:
+    """As a mask beside what it is of, and a plane that lies like what is stored."""
+    x, y = torch.randn(7, 5, 3, 131).to(dtype), torch.randn(7, 3, 5, 131).to(dtype)
+    a, b = like(x, y)
+    made = call("add", heads(a), b)
+    plan = check(fusion([a, b], made, call("lt", made, b)), x, y)
+    assert "tf::load_row<" in plan.sources[0]

@@ -69,4 +69,4 @@ def test_values_beside_what_is_not_turned(extents: tuple[int, ...], dtype: torch
     a, b = like(x, y)
     added = call("add", a, b)
     plan = check(fusion([a, b], chain(swapped(added), "neg"), added), x, y, orders=ORDERS)
-    assert "sheared_element" in plan.sources[0]
+    assert "late_element" in plan.sources[0]

@@ -156,7 +156,7 @@ def test_two_places_of_dense_rows_are_not_turned() -> None:
         ((900, 9, 49), "slabs of 9 x 512"),
         ((900, 9, 9), "slabs of 9 x 512"),
         ((3, 152, 1517), "slabs of 152 x 64"),  # squares are a fifth empty
-        ((3, 184, 1517), "squares of 64 x 64"),
+        ((3, 184, 1517), "squares of 64 x 64 that are loaded late"),
         ((3, 331, 1517), "squares of 32 x 32"),
     ],
 )

@@ -86,7 +86,7 @@ def loads_of_columns(kernel: KeptKernel, axes: OddAxes) -> list[str]:
         inside = f"[&](int n) {{ {lane} return {place}; }}"
         lines.append(
             f"const auto {access.name} = "
-            f"tf::load_lanes<{access.length}>({access.pointer}, {inside});"
+            f"tf::load_lanes<{access.length}, {access.access_bytes}>({access.pointer}, {inside});"
         )
     return lines
 

@@ -17,7 +17,7 @@ from thunder_fuser.analysis.exclusive import Windows, cover, exclude
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.codegen.values import CHECKS, expression, lane_index, operand, place_in_square
+from thunder_fuser.codegen.values import CHECKS, expression, in_square, lane_index, operand
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel, Scope
@@ -37,6 +37,7 @@ from thunder_fuser.kernel.statements import (
 WHOLE = "is_whole"  # of the loads of a row, that memory has all of their vectors
 NOT_KNOWN = "tf::No{}"
 LEFT = "left"  # lanes before the end of a row
+MIN_COPY = 4  # bytes that the hardware copies to shared memory in the background, at least
 INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
 
@@ -123,15 +124,24 @@ def end_of(access: VectorAccess) -> str:
     return f"{access.pointer} + {number(access.end)}"
 
 
-def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:
-    """Each lane's element, where it reads one."""
-    lane = f"[&](int {name})"
-    place = f"{lane} {{ return {_chosen(access.choices, names)}; }}"
-    test = _needed(access, names)
+def _load_lanes(access: VectorAccess, lane: str, names: Mapping[IterDomain, str]) -> str:
+    """Each lane's element, or that of several side by side, where they read one."""
+    size = f"{access.length}, {access.access_bytes}"
+    place, test = _place_of_lanes(access, lane, names), _test_of_lanes(access, lane, names)
     if not test:
-        return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
-    test = f"{lane} {{ return {test}; }}"
-    return f"tf::load_lanes_if<{access.length}>({access.pointer}, {test}, {place})"
+        return f"tf::load_lanes<{size}>({access.pointer}, {place})"
+    return f"tf::load_lanes_if<{size}>({access.pointer}, {test}, {place})"
+
+
+def _place_of_lanes(access: VectorAccess, lane: str, names: Mapping[IterDomain, str]) -> str:
+    """Where a lane reads, as a function."""
+    return f"[&](int {lane}) {{ return {_chosen(access.choices, names)}; }}"
+
+
+def _test_of_lanes(access: VectorAccess, lane: str, names: Mapping[IterDomain, str]) -> str:
+    """Whether a lane reads, as a function; nothing where all do."""
+    test = _needed(access, names)
+    return f"[&](int {lane}) {{ return {test}; }}" if test else ""
 
 
 def _needed(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
@@ -233,7 +243,12 @@ def copy_text(
     is_whole: str = NOT_KNOWN,
 ) -> str:
     """A load that goes on in the background, to a place of an array in shared memory; of elements
-    that lie apart one that does not, as no copy takes them."""
+    that are too small for that, or two for all lanes, one that does not."""
+    if access.lane is not None and access.access_bytes >= MIN_COPY:
+        lane = names[access.lane]
+        place, test = _place_of_lanes(access, lane, names), _test_of_lanes(access, lane, names)
+        of_lanes = ", ".join((array, index, access.pointer, place, *([test] if test else [])))
+        return f"tf::copy_async_lanes<{access.access_bytes}>({of_lanes});"
     if access.lane is not None or access.carried is not None:
         return f"{array}[{index}] = {load_call(access, names)};"
     arguments = f"{array}, {index}, {address(access, names)}"
@@ -312,7 +327,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             return f"{place} = tf::convert<{CUDA_TYPES[dtype]}>({operand(value)});"
         case WriteSquare(square, tile, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
-            return f"{square}[{place_in_square(tile, form)}] = {converted};"
+            return f"{in_square(square, tile, form)} = {converted};"
         case WriteElement(pointer, offset, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
             return f"{pointer}[{form(offset)}] = {converted};"

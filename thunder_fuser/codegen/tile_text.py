@@ -8,6 +8,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.codegen.blocks import each, enclosed, when
 from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
+    MIN_COPY,
     address,
     copy_text,
     form_text,
@@ -19,14 +20,14 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
+from thunder_fuser.codegen.values import first_in_square
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Body, Turning
-from thunder_fuser.kernel.statements import VectorAccess
+from thunder_fuser.kernel.statements import Assign, ReadSquare, VectorAccess, WriteSquare
+from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
-from thunder_fuser.schedule.tiles import Tile, Walk
-
-MIN_COPY = 4  # bytes that the hardware copies to shared memory in the background, at least
+from thunder_fuser.schedule.tiles import LateTile, Tile, Walk
 
 
 def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:
@@ -38,8 +39,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
     fetches = [f"{a.name}_held[k] = {load_call(a, names)};" for a in held]
     copies = [_copy(a, tile, names) for a in turning.loads if a not in held]
     fills = [_fill(a, tile) for a in held]
-    values = [statement_text(s, names) for s in body.once]
-    values += _own_lines(body, tile)
+    values = _values(body, tile, threads)
     empties = [_empty(a, tile, names) for a in turning.stores]
 
     def along(lines: Sequence[str], walk: Walk) -> list[str]:
@@ -49,6 +49,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
         *_block_index(body, tile, block, kind),
         *(statement_text(s, names) for s in body.before),
         *_squares(turning),
+        *(_first_elements(body, tile, names, kind) if isinstance(tile, LateTile) else []),
         *(f"{vector_type(a)} {a.name}[{_turns(tile.computed, threads)}];" for a in body.loads),
         *(f"{vector_type(a)} {a.name}_held[{_turns(tile.moved, threads)}];" for a in held),
         *along(loads, tile.computed),
@@ -80,7 +81,7 @@ def _loop(
     own = walk.rows - walk.lead
     tests = [
         f"{names[axis]} < {number(axis.size)}"
-        for axis, size in ((walk.row, own), (walk.vector, walk.vectors))
+        for axis, size in ((walk.row, own), (walk.vector, walk.own))
         if axis.size % size or (walk.lead and axis is walk.row)
     ]
     before = f" - {walk.lead}" if walk.lead else ""
@@ -90,12 +91,21 @@ def _loop(
     if walk.places % threads:
         test = f"row < {walk.rows}" if is_straight else f"vector < {walk.vectors}"
         tests.insert(0, test)
+    vector = "vector" if walk.step == 1 else f"{walk.step} * vector"
     places = [
         *_place(walk, threads),
         f"const {kind} {names[walk.row]} = {starts[walk.row]} * {own} + row{before};",
-        f"const {kind} {names[walk.vector]} = {starts[walk.vector]} * {walk.vectors} + vector;",
+        f"const {kind} {names[walk.vector]} = {starts[walk.vector]} * {walk.own} + {vector};",
     ]
     return each("k", _turns(walk, threads), [*places, *when(tests, lines)])
+
+
+def _values(body: Body, tile: Tile, threads: int) -> list[str]:
+    """What threads compute at a place. Where rows lie late they count from the first one."""
+    lines = [statement_text(s, body.names) for s in body.once]
+    if isinstance(tile, LateTile):
+        lines.insert(0, f"const int below = k * {threads // tile.computed.vectors};")
+    return [*lines, *_own_lines(body, tile)]
 
 
 def _own_lines(body: Body, tile: Tile) -> list[str]:
@@ -170,6 +180,8 @@ def _block_index(body: Body, tile: Tile, block: str, kind: str) -> list[str]:
         place = f"{rest} % {count}" if position else rest
         lines.append(f"const {kind} {squares.get(axis, f'i{position}')} = {place};")
         rest = f"{rest} / {count}"
+    if isinstance(tile, LaggingTile):
+        lines.append(f"const {kind} {body.names[tile.first]} = down * {tile.rows};")
     return lines
 
 
@@ -177,6 +189,32 @@ def _squares(turning: Turning) -> list[str]:
     """Pointers to the squares, which lie in the dynamic shared memory."""
     turned = (*turning.loads, *turning.stores)
     return arrays_in_shared((a.name, CUDA_TYPES[a.dtype], turning.bytes_of(a)) for a in turned)
+
+
+def _first_elements(
+    body: Body, tile: LateTile, names: Mapping[IterDomain, str], kind: str
+) -> list[str]:
+    """Where the elements of a thread begin in squares whose rows lie late, in a row for each lane:
+    it has the same rows all the time, and would find each again at every turn."""
+    vectors, sizes = tile.computed.vectors, f"{tile.pitch}, {tile.lanes}, {tile.run}"
+    declared, found = list[str](), list[str]()
+    for statement in body.statements:
+        match statement:
+            case Assign(value=ReadSquare(name, _, dtype, late)):
+                declared.append(f"const {CUDA_TYPES[dtype]}* {name}_rows[{tile.lanes}];")
+            case WriteSquare(name, _, _, dtype, late):
+                declared.append(f"{CUDA_TYPES[dtype]}* {name}_rows[{tile.lanes}];")
+            case _:
+                continue
+        row = f"row + {form_text(late, names)}"
+        place = f"{name} + tf::late_element<{sizes}>(vector, lane, {row})"
+        found.append(f"{first_in_square(name, tile)} = {place};")
+    places = [
+        f"const int row = threadIdx.x / {vectors};",
+        f"const int vector = threadIdx.x % {vectors};",
+        f"const {kind} {names[tile.across]} = across * {vectors} + vector;",
+    ]
+    return [*dict.fromkeys(declared), *enclosed([*places, *each("lane", tile.lanes, found)])]
 
 
 def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
@@ -200,13 +238,12 @@ def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> st
 
 
 def _empty_sheared(access: VectorAccess, tile: ShearedTile, names: dict[IterDomain, str]) -> str:
-    """A vector that begins where its row in memory is aligned, not where the square's is."""
+    """A vector that begins where its row in memory is aligned, behind what the block before has."""
     assert access.window is not None
     first = form_text(access.window.form, names)
-    begin = f"{first} - {tile.side} * down + {tile.lead}"
-    place = f"{access.name} + tf::sheared_element<{tile.pitch}, 1>(row, 0, {begin})"
     kind, extent = CUDA_TYPES[access.dtype], number(access.window.extent)
-    run = f"tf::load<{kind}, {access.length}, {access.dtype.itemsize}>({place})"
+    place = f"{access.name} + {_run(tile)} + {tile.lead}"
+    run = f"tf::load<{kind}, {access.length}, {run_bytes(access)}>({place})"
     to = f"{address(access, names)}, {run}, {first}, {extent}, false"
     return f"tf::store_within<{access.access_bytes}>({to});"
 
@@ -215,6 +252,8 @@ def _run(tile: Tile) -> str:
     """Where the vector of a thread lies in a square."""
     if isinstance(tile, SlabTile):
         return f"tf::slab_vector<{tile.pitch}, {tile.run}>(row, vector)"
+    if isinstance(tile, LateTile):
+        return f"tf::late_vector<{tile.pitch}, {tile.lanes}, {tile.run}>(row, vector)"
     if tile.run < tile.lanes:
         element = "vector" if tile.run == 1 else f"{tile.run} * vector"
         return f"tf::square_run<{tile.side}, {tile.lanes}>(row, {element})"

@@ -31,10 +31,9 @@ from thunder_fuser.kernel.statements import (
     Variable,
 )
 from thunder_fuser.ops import OpDef
-from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.strips import Strip
-from thunder_fuser.schedule.tiles import Tile
+from thunder_fuser.schedule.tiles import LateTile, Tile
 
 FormText = Callable[[Form], str]
 WindowText = Callable[[Sequence[Window]], str]
@@ -65,7 +64,7 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
             read = _widen(f"{pointer}[{form(offset)}]", stored)
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case ReadSquare(square, tile, stored):
-            return _widen(f"{square}[{place_in_square(tile, form)}]", stored)
+            return _widen(in_square(square, tile, form), stored)
         case IndexValue(index, extent):
             return _index(extent, form(index))
         case Random(op, args, place, stored):
@@ -141,8 +140,19 @@ def lane_index(weight: int, delta: int) -> str:
     return f"{scaled} + {delta}" if delta else scaled
 
 
-def place_in_square(tile: Tile | Strip, form: FormText) -> str:
-    """Where the element of a thread and lane lies in a square, or in a strip."""
+def in_square(square: str, tile: Tile | Strip, form: FormText) -> str:
+    """The element of a thread and lane in a square, or in a strip."""
+    if isinstance(tile, LateTile):
+        return f"{first_in_square(square, tile)}[below]"
+    return f"{square}[{_place_in_square(tile, form)}]"
+
+
+def first_in_square(square: str, tile: Tile) -> str:
+    """Where a thread finds the first of its elements of a lane: the others are in the same row."""
+    return f"{square}_rows[{'lane' if tile.lanes > 1 else '0'}]"
+
+
+def _place_in_square(tile: Tile | Strip, form: FormText) -> str:
     if isinstance(tile, Strip):
         lane = lane_index(tile.lane_step if tile.axes.lanes > 1 else 0, 0)
         return f"own_place + {lane} + k * {tile.down}"
@@ -155,8 +165,6 @@ def place_in_square(tile: Tile | Strip, form: FormText) -> str:
             vector, part = f"vector / {tile.parts}", f"vector % {tile.parts}"
             lane = f"{tile.lanes} * ({part}) + {lane}"
         return f"tf::slab_element<{sizes}>({vector}, {lane}, row)"
-    if isinstance(tile, ShearedTile):
-        return f"tf::sheared_element<{tile.pitch}, {tile.lanes}>(vector, {lane}, row)"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
 
 

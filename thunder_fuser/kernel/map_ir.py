@@ -32,6 +32,7 @@ from thunder_fuser.kernel.statements import (
     print_access,
     print_statement,
 )
+from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.tiles import Tile
 
 
@@ -89,6 +90,7 @@ class Body:
         if self.turning is not None:
             tile = self.turning.tile
             found |= {tile.turned_down: found[tile.down], tile.turned_across: found[tile.across]}
+            found |= {tile.first: "first"} if isinstance(tile, LaggingTile) else {}
         return found if self.lane is None else {**found, self.lane: "lane"}
 
     @property

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Form, format_form
+from thunder_fuser.analysis.digits import ZERO, Form, format_form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
@@ -110,11 +110,12 @@ class ReadElement:
 @dataclass(frozen=True)
 class ReadSquare:
     """The element at the thread's place in a square, or a strip, that a block keeps in shared
-    memory."""
+    memory; of a row that lies so many elements `late` there."""
 
     square: str
     tile: Tile | Strip
     dtype: DataType
+    late: Form = ZERO
 
 
 @dataclass(frozen=True)
@@ -213,12 +214,14 @@ class WriteElement:
 
 @dataclass(frozen=True)
 class WriteSquare:
-    """The element at the thread's place in a square that will be stored."""
+    """The element at the thread's place in a square that will be stored, of a row as of a square
+    that is read."""
 
     square: str
     tile: Tile | Strip
     value: Operand
     dtype: DataType
+    late: Form = ZERO
 
 
 @dataclass(frozen=True)
@@ -269,8 +272,8 @@ class VectorAccess:
     window, whose form tells the place of element 0, only those elements are moved whose places are
     in it: all or none of them for one that `is_apart`; one that `is_of_row` reads words of the row
     that the window is, of memory that may `end` inside a word, behind so many elements. What is
-    known to be written nowhere `is_constant`. With a `lane` the elements may lie apart, each at the
-    offset that it gives there; else those of two lanes are `step` elements apart. A load with
+    known to be written nowhere `is_constant`. With a `lane` what is moved at a time lies apart, at
+    the offset of its first lane; else those of two lanes are `step` elements apart. A load with
     `guards` is left out where one of them does not hold, and has zeros. One that is `carried` has
     two elements, that of the first lanes and that of the others. With `others` a lane reads there
     what is under their guards, which exclude each other. One that `is_in_words` is moved in
@@ -341,15 +344,15 @@ def _by_lane(statement: LaneStatement) -> LaneStatement:
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
     """The forms that a statement evaluates."""
     match statement:
-        case WriteElement(offset=offset):
-            return (offset,)
+        case WriteElement(offset=form) | WriteSquare(late=form):
+            return (form,)
         case Assign(value=ReadElement(offset=offset, windows=windows)):
             return (offset, *(w.form for w in windows))
         case Assign(value=Select(windows=windows)):
             return tuple(w.form for w in windows)
         case Accumulate(windows=windows):
             return tuple(w.form for w in windows)
-        case Assign(value=IndexValue(form=form) | Random(index=form)):
+        case Assign(value=IndexValue(form=form) | Random(index=form) | ReadSquare(late=form)):
             return (form,)
         case _:
             return ()
@@ -381,8 +384,8 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
             return f"{variable.name}: {variable.dtype} = {_expression(value, names)}"
         case WriteVector(vector, weight, delta, value):
             return f"{vector}[{weight}*lane + {delta}] = {print_operand(value)}"
-        case WriteSquare(square, _, value):
-            return f"{square}[vector + lane, row] = {print_operand(value)}"
+        case WriteSquare(square, _, value, late=late):
+            return f"{square}[vector + lane, row{_beside(late, names)}] = {print_operand(value)}"
         case WriteElement(pointer, offset, value):
             return f"{pointer}[{format_form(offset, names)}] = {print_operand(value)}"
         case Accumulate(accumulator, op, value, windows):
@@ -403,8 +406,8 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{vector}[{weight}*lane + {delta}]"
         case ReadElement(pointer, offset, _, windows):
             return f"{pointer}[{format_form(offset, names)}]{_windows(windows, names)}"
-        case ReadSquare(square):
-            return f"{square}[vector + lane, row]"
+        case ReadSquare(square, late=late):
+            return f"{square}[vector + lane, row{_beside(late, names)}]"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
         case Random(op, args, index):
@@ -416,6 +419,10 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             )
         case Combine(op, terms):
             return f"{op.name}({', '.join(map(print_operand, terms))})"
+
+
+def _beside(late: Form, names: dict[IterDomain, str]) -> str:
+    return "" if late == ZERO else f" + {format_form(late, names)}"
 
 
 def _windows(windows: tuple[Window, ...], names: dict[IterDomain, str]) -> str:

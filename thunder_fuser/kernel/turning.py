@@ -8,8 +8,9 @@ read T0[64*(8*i1 + lane) + i0]      t0 = turn T0[64*i1 + 8*i0], 8 elements, into
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.digits import ZERO, Form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.domain import IterDomain
@@ -23,9 +24,10 @@ from thunder_fuser.kernel.statements import (
     WriteSquare,
 )
 from thunder_fuser.kernel.vectors import Accesses, Address, access_bytes
+from thunder_fuser.schedule.lagging import LaggingTile
 from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.strips import Strip
-from thunder_fuser.schedule.tiles import Tile
+from thunder_fuser.schedule.tiles import LateTile, Tile
 
 
 class TurnedAccesses(Accesses):
@@ -59,7 +61,7 @@ class TurnedAccesses(Accesses):
 
     def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:
         if (tv, offset) in self.loads:
-            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype)
+            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype, self._late(offset))
         return super().read(tv, offset, guards)
 
     def group_stores(
@@ -75,10 +77,15 @@ class TurnedAccesses(Accesses):
                 direct.append((tv, offset, value))
             else:
                 stores.append(turned)
-                writes.append(WriteSquare(turned.name, self.tile, value, tv.dtype))
+                late = self._late(offset)
+                writes.append(WriteSquare(turned.name, self.tile, value, tv.dtype, late))
         self.stores += tuple(stores)
         others, vectors = super().group_stores(direct)
         return [*writes, *others], vectors
+
+    def _late(self, offset: Form) -> Form:
+        """Elements by which a row begins behind a vector."""
+        return self.tile.late(offset) if isinstance(self.tile, LateTile) else ZERO
 
     def _turned(self, tv: TensorView, offset: Form, name: str) -> VectorAccess | None:
         start = self.tile.turned(offset)
@@ -89,4 +96,7 @@ class TurnedAccesses(Accesses):
             window, width = self.tile.window(offset), run * tv.dtype.itemsize
             return VectorAccess(name, self.names[tv], start, run, width, tv.dtype, window=window)
         width = access_bytes(self.layouts[tv], start, run, tv.dtype.itemsize)
-        return VectorAccess(name, self.names[tv], start, run, width, tv.dtype)
+        access = VectorAccess(name, self.names[tv], start, run, width, tv.dtype)
+        if not isinstance(self.tile, LaggingTile):
+            return access
+        return replace(access, window=Window(start, self.layouts[tv].span))

@@ -21,6 +21,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.lane_parts import in_parts
 from thunder_fuser.kernel.neighbours import Split, near_vectors
 from thunder_fuser.kernel.statements import (
     Assign,
@@ -179,7 +180,10 @@ class Accesses:
             tv, offset = alike[0]
             first, *others = (Guarded(offset, self.requests[tv, offset]) for tv, offset in alike)
             access = self._apart(tv, offset, name)
-            loads.append(replace(access, guards=first.guards, others=tuple(others)))
+            access = replace(access, guards=first.guards, others=tuple(others))
+            if self.lane is not None:
+                access = in_parts(access, self.lane, self.layouts[tv].alignment)
+            loads.append(access)
             self.places |= {key: Place(name + self.suffix(*key), 1, 0) for key in alike}
         return tuple(loads)
 

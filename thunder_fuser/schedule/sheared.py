@@ -28,6 +28,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.tiles import (
     FEW,
+    LateTile,
     Square,
     Tile,
     Walk,
@@ -35,13 +36,13 @@ from thunder_fuser.schedule.tiles import (
     lanes_of,
     pairs_of,
 )
-from thunder_fuser.target import BANK, LINE, SECTOR, SHARED_UNASKED
+from thunder_fuser.target import LINE, SECTOR, SHARED_UNASKED
 
 SIZES = (2, 4)  # bytes of the largest elements
 
 
 @dataclass(frozen=True, eq=False)
-class ShearedTile(Tile):
+class ShearedTile(LateTile):
     """Squares whose rows of what is turned begin up to `lead` elements earlier than they do. They
     have that many more rows of `down`, which the block before has too."""
 
@@ -55,13 +56,7 @@ class ShearedTile(Tile):
 
     @property
     def pitch(self) -> int:
-        """Elements in shared memory from a row of what is stored to the next one: an odd number of
-        words, so that threads side by side meet few banks twice."""
-        return self.lead + self.side + BANK // self.itemsize
-
-    @property
-    def elements(self) -> int:
-        return self.side * self.pitch
+        return self.lead + self.side + self.lead
 
     @property
     def extent(self) -> int:
@@ -81,6 +76,9 @@ class ShearedTile(Tile):
         """Where along `down` the vectors of a turned access begin."""
         along = scale(atom(self.turned_down), self.run)
         return Window(add(along, scale(self._late(offset), -1)), self.down.size)
+
+    def late(self, offset: Form) -> Form:
+        return divmod_form(substitute(offset, {self.down: ZERO}), self.lead)[1]
 
     def _late(self, offset: Form) -> Form:
         """Elements by which a row begins behind a sector, as all vectors of it then would."""

@@ -37,6 +37,7 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.lagging import lagging
 from thunder_fuser.schedule.reordered import reordered
 from thunder_fuser.schedule.runs import is_plain, large_accesses, merged, weight
 from thunder_fuser.schedule.sheared import ShearedSquare, sheared
@@ -166,6 +167,8 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     best = max(better, key=_widths, default=None)
     if best is not None:
         return best
+    if found is not None and is_busy and not isinstance(found, ShearedSquare):
+        found = lagging(found, most_lanes(group, max_lanes))
     return None if found is None or found.is_empty else found
 
 

@@ -36,6 +36,7 @@ VECTORS = 8  # of one side of a square: 128 bytes of vectors of 16
 MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
 MIN_TURNED = 3  # of an axis of fewer elements a thread has all
 FEW = 8  # squares side by side, which blocks that run at the same time walk together
+FEW_OF_SINGLES = 64  # the same where one side moves single elements, and parts of lines everywhere
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,17 @@ class Walk:
     beside: int
     keeps: bool = False
     lead: int = 0
+    step: int = 1
+    reach: int | None = None
 
     @property
     def places(self) -> int:
         return self.rows * self.vectors
+
+    @property
+    def own(self) -> int:
+        """Of the axis of vectors, from where a block begins to where the next one does."""
+        return self.vectors if self.reach is None else self.reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +122,37 @@ class Tile:
         across = self.across if self.lane is None else self.lane
         return self.begin(offset) if is_turned_by(offset, self.down, across) else None
 
+    @property
+    def along(self) -> Form:
+        """Where along `down` a vector of a turned access begins."""
+        return scale(atom(self.turned_down), self.run)
+
     def begin(self, offset: Form) -> Form:
         """Where the vectors of a turned access begin."""
         high, low = divmod_form(atom(self.turned_across), self.lanes)
         lane = {} if self.lane is None else {self.lane: low}
-        along = scale(atom(self.turned_down), self.run)
-        return substitute(offset, {self.across: high, self.down: along, **lane})
+        return substitute(offset, {self.across: high, self.down: self.along, **lane})
+
+
+@dataclass(frozen=True, eq=False)
+class LateTile(Tile):
+    """Squares of which each row of what is turned begins as many elements behind a vector in shared
+    memory as it does in memory, so that whole vectors are moved between the two."""
+
+    @property
+    def pitch(self) -> int:
+        """Elements in shared memory from a row of what is turned to the next one."""
+        raise NotImplementedError
+
+    @property
+    def elements(self) -> int:
+        """With a vector left out behind the rows of each of `across`: threads side by side so meet
+        few banks twice."""
+        return self.side * self.pitch + self.vectors * self.run
+
+    def late(self, offset: Form) -> Form:
+        """Elements by which the row at `offset` begins behind a vector."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -157,8 +190,9 @@ class Square:
     def order(self) -> tuple[IterDomain, IterDomain]:
         """The two axes as blocks walk them. Where one has few squares it is the inner one: what
         lies along it ends anywhere in a line, whose parts are then written at the same time."""
+        few = FEW_OF_SINGLES if min(self.lanes, self.run) == 1 else FEW
         down, across = (ceil_div(a.size, self.side) for a in (self.down, self.across))
-        return (self.across, self.down) if down <= FEW < across else (self.down, self.across)
+        return (self.across, self.down) if down <= few < across else (self.down, self.across)
 
     def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
         """The tile, once `across` is cut into vectors of `lane`."""

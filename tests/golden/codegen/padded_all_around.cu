@@ -11,7 +11,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1) {
   const auto s1_next = tf::settled(((((8 * i0 + 7) / 30) % 30)));
   const auto s2 = tf::settled((((8 * i0) % 30)));
   const auto s2_next = tf::settled((((8 * i0 + 7) % 30) + -7));
-  const auto v0 = tf::load_lanes_if<8>(T0, [&](int lane) { return tf::within(((lane < left ? s1 : s1_next) + -1), 28) & tf::within(((lane < left ? s2 : s2_next) + lane + -1), 28); }, [&](int lane) { return ((lane < left ? s0 : s0_next) + lane + -29); });
+  const auto v0 = tf::load_lanes_if<8, 2>(T0, [&](int lane) { return tf::within(((lane < left ? s1 : s1_next) + -1), 28) & tf::within(((lane < left ? s2 : s2_next) + lane + -1), 28); }, [&](int lane) { return ((lane < left ? s0 : s0_next) + lane + -29); });
   tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) {

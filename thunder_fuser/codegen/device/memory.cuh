@@ -98,12 +98,17 @@ TF_FN tf::Vec<T, N> load_if(bool is_used, const T* p) {
 }
 
 // chunk: load_lanes
-// Elements that lie apart, that of lane k at `place(k)`.
-template <int N, class T, class Place>
+// Elements that lie apart, or so many bytes of several side by side, those from lane k on at `place(k)`.
+template <int N, int ACCESS_BYTES, class T, class Place>
 TF_FN tf::Vec<T, N> load_lanes(const T* p, Place place) {
+  constexpr int part = ACCESS_BYTES / sizeof(T);
   tf::Vec<T, N> x;
 #pragma unroll
-  for (int k = 0; k < N; ++k) x.v[k] = p[place(k)];
+  for (int k = 0; k < N; k += part) {
+    const auto read = tf::load<T, part, ACCESS_BYTES>(p + place(k));
+#pragma unroll
+    for (int j = 0; j < part; ++j) x.v[k + j] = read.v[j];
+  }
   return x;
 }
 
@@ -147,15 +152,12 @@ TF_FN unsigned kept(unsigned offset) {
 }
 TF_FN unsigned kept(int offset) { return kept(unsigned(offset)); }
 TF_FN long long kept(long long offset) { return offset; }
-template <int N, class T, class Test, class Place>
+template <int N, int ACCESS_BYTES, class T, class Test, class Place>
 TF_FN tf::Vec<T, N> load_lanes_if(const T* p, Test is_used, Place place) {
-  tf::Vec<T, N> x;
-#pragma unroll
-  for (int k = 0; k < N; ++k) {
+  return tf::load_lanes<N, ACCESS_BYTES>(p, [&](int k) {
     const auto offset = kept(place(k));
-    x.v[k] = p[kept(is_used(k) ? offset : 0)];
-  }
-  return x;
+    return kept(is_used(k) ? offset : 0);
+  });
 }
 
 // chunk: beside
@@ -560,11 +562,17 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
 }
 
-// chunk: sheared_element
-// Where element `row` of the row LANES * vector + lane lies in a sheared square.
-template <int PITCH, int LANES>
-TF_FN int sheared_element(unsigned vector, unsigned lane, unsigned row) {
-  return (LANES * vector + lane) * PITCH + row;
+// chunk: late_vector late_element
+// Where vector `vector` of a row, and element `row` of the row LANES * vector + lane, lie in a square whose
+// rows begin inside of vectors of RUN elements: a row is PITCH elements from the next one, and LANES of them
+// end a vector before the next ones begin, so that threads side by side meet few banks twice.
+template <int PITCH, int LANES, int RUN>
+TF_FN int late_vector(unsigned row, unsigned vector) {
+  return row / LANES * (LANES * PITCH + RUN) + row % LANES * PITCH + RUN * vector;
+}
+template <int PITCH, int LANES, int RUN>
+TF_FN int late_element(int vector, int lane, int row) {
+  return vector * (LANES * PITCH + RUN) + lane * PITCH + row;
 }
 
 // chunk: slab_vector slab_element
@@ -656,6 +664,20 @@ template <int ACCESS_BYTES, class T, int N>
 TF_FN void copy_async_if(bool is_used, tf::Vec<T, N>* slots, int index, const T* from) {
   if (is_used) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
   slots[index] = {};
+}
+
+// chunk: copy_async_lanes
+// The same of a vector as load_lanes and load_lanes_if take it.
+template <int ACCESS_BYTES, class T, int N, class Place>
+TF_FN void copy_async_lanes(tf::Vec<T, N>* slots, int index, const T* p, Place place) {
+  constexpr int part = ACCESS_BYTES / sizeof(T);
+  auto* const parts = reinterpret_cast<tf::Vec<T, part>*>(slots + index);
+#pragma unroll
+  for (int k = 0; k < N; k += part) tf::copy_async<ACCESS_BYTES>(parts, k / part, p + place(k));
+}
+template <int ACCESS_BYTES, class T, int N, class Place, class Test>
+TF_FN void copy_async_lanes(tf::Vec<T, N>* slots, int index, const T* p, Place place, Test is_used) {
+  tf::copy_async_lanes<ACCESS_BYTES>(slots, index, p, [&](int k) { return is_used(k) ? place(k) : 0; });
 }
 
 // chunk: copy_async_apart
