@@ -37,7 +37,7 @@ def test_each_thread_has_its_own_places_in_a_slot() -> None:
 
 
 @pytest.mark.usefixtures("device", "wide_host")
-def test_what_some_lanes_read_comes_to_a_slot_element_by_element() -> None:
+def test_what_some_lanes_read_comes_to_a_slot_in_the_background() -> None:
     """The index of a half that a gather makes: where the element is of that half."""
     x, i = whole(12, 64, 8, dtype=torch.float64), torch.randint(0, 8, (12, 64, 8))
     tv, index = like(x, i)
@@ -49,6 +49,7 @@ def test_what_some_lanes_read_comes_to_a_slot_element_by_element() -> None:
     apart = [a for a in kernel.slotted if a.lane is not None]
     assert len(apart) == 1
     text = "\n".join(send_row(kernel, "slot", "turn"))
-    assert all(f"{a.name}_slots[(slot * 1 + k) * 128 + threadIdx.x] = " in text for a in apart)
+    place = "(slot * 1 + k) * 128 + threadIdx.x"
+    assert all(f"tf::copy_async_lanes<16>({a.name}_slots, {place}, " in text for a in apart)
     cubin_of(kernel)
     check(program, x, i, options=STRICT)

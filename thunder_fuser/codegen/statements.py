@@ -82,17 +82,16 @@ def load_call(
 
 def _load_beside(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     """A vector and the elements on both sides of it."""
-    vector, kind = replace(access, before=(), behind=()), CUDA_TYPES[access.dtype]
+    vector = replace(access, before=(), behind=())
+    kind, size = CUDA_TYPES[access.dtype], access.dtype.itemsize
     singles = [f"tf::beside<{len(access.before)}>({load_call(vector, names)}"]
     for other in access.beside:
         place, test = form_text(other.offset, names), windows_text(other.guards, names)
         if test:
             lambdas = f"[&](int) {{ return {test}; }}, [&](int) {{ return {place}; }}"
-            singles.append(f"tf::load_lanes_if<1>({access.pointer}, {lambdas})")
+            singles.append(f"tf::load_lanes_if<1, {size}>({access.pointer}, {lambdas})")
         else:
-            singles.append(
-                f"tf::load<{kind}, 1, {access.dtype.itemsize}>({access.pointer} + {place})"
-            )
+            singles.append(f"tf::load<{kind}, 1, {size}>({access.pointer} + {place})")
     return ", ".join(singles) + ")"
 
 
