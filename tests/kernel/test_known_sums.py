@@ -12,7 +12,7 @@ from thunder_fuser.ir.domain import axis
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.known_sums import behind_sums
 from thunder_fuser.kernel.names import name_values
-from thunder_fuser.kernel.row_ir import print_scope
+from thunder_fuser.kernel.scopes import print_scope
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.vector_axes import VectorAxes
 

@@ -12,7 +12,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.scalar import constant
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.near import FARTHEST, Near, near_of
-from thunder_fuser.kernel.row_ir import Scope, print_pairs
+from thunder_fuser.kernel.scopes import Scope, print_pairs
 from thunder_fuser.kernel.statements import Assign, Compute, print_statement
 
 F32 = DataType.Float

@@ -14,8 +14,9 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.pairs import beside_pairs
-from thunder_fuser.kernel.row_ir import ReducePhase, print_pairs, print_scope
+from thunder_fuser.kernel.row_ir import ReducePhase
 from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.kernel.scopes import print_pairs, print_scope
 from thunder_fuser.schedule import rows
 
 

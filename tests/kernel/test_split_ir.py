@@ -11,8 +11,8 @@ from tests.schedule.segments import floats, segment_of
 from thunder_fuser.analysis.totals import MAX_ROWS
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
-from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.kernel.split_ir import (
     ALIGNMENT,
     Bundles,

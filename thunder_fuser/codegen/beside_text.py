@@ -7,7 +7,7 @@ from thunder_fuser.codegen.split_text import combiner, finished, identity, state
 from thunder_fuser.codegen.statements import number, scope_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.kept_ir import KeptKernel
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.target import WARP
 
 

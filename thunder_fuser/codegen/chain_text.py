@@ -45,7 +45,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.scopes import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import COUNTED, TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import REGISTER_BYTES, WARP

@@ -14,7 +14,7 @@ from thunder_fuser.codegen.mail_text import Mail
 from thunder_fuser.codegen.split_text import combiner
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.scopes import Accumulator
 
 _BEGUN = "tf::cluster_wait();"  # all blocks have, to whom mail is sent
 

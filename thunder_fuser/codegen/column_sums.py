@@ -14,7 +14,7 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptSum, own
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.target import WARP
 
 DownColumns = ColumnKernel | KeptKernel

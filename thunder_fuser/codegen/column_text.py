@@ -30,7 +30,7 @@ from thunder_fuser.codegen.terms_text import Terms, at_once
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
 from thunder_fuser.kernel.divisors import DIVISOR
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import Hold
 

@@ -14,7 +14,8 @@ from thunder_fuser.codegen.row_threads import within_block
 from thunder_fuser.codegen.statements import form_text
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.codegen.values import operand
-from thunder_fuser.kernel.row_ir import Count, RowKernel
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.scopes import Count
 
 
 def begun_counts(kernel: RowKernel) -> list[str]:

@@ -22,7 +22,8 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.row_ir import RowKernel, Scope
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import VectorAccess
 
 

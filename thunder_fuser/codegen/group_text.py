@@ -32,7 +32,7 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.codegen.values import operand, round_text
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import forms_of
 
 ENDS = 8  # of rows side by side, of 4 bytes, which lie in one sector

@@ -21,7 +21,7 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.image_ir import DealtRows, Images, PlaceArray
 from thunder_fuser.kernel.kept_ir import KeptKernel
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.scopes import Accumulator, Scope
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.images import moved_together
 

@@ -39,7 +39,7 @@ from thunder_fuser.codegen.statements import load_call, load_text, number, scope
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.kernel.image_ir import Images
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import VectorAccess
 
 UNROLL = 8  # rows of a thread

@@ -14,7 +14,7 @@ from thunder_fuser.codegen.split_text import combiner, finished, identity
 from thunder_fuser.codegen.statements import scope_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase, KeptSum
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.scopes import Accumulator
 
 
 def neighbours(kernel: KeptKernel) -> list[str]:

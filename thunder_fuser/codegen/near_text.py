@@ -8,7 +8,8 @@ from thunder_fuser.codegen.blocks import enclosed, otherwise, when
 from thunder_fuser.codegen.pair_text import declared_pairs, unpaired
 from thunder_fuser.codegen.statements import statement_text
 from thunder_fuser.kernel.near import FARTHEST, near_of
-from thunder_fuser.kernel.row_ir import Pairs, RowKernel, Scope
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.scopes import Pairs, Scope
 
 
 def where_near(

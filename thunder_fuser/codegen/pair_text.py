@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.kernel.row_ir import Pairs
+from thunder_fuser.kernel.scopes import Pairs
 
 
 def declared_pairs(pairs: Sequence[Pairs], places: int = 2) -> list[str]:

@@ -64,16 +64,8 @@ from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.terms_text import Terms, at_once
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.pairs import beside_pairs
-from thunder_fuser.kernel.row_ir import (
-    Accumulator,
-    Drawn,
-    Pairs,
-    Reduce,
-    ReducePhase,
-    RowKernel,
-    Scan,
-    Scope,
-)
+from thunder_fuser.kernel.row_ir import Drawn, Reduce, ReducePhase, RowKernel, Scan
+from thunder_fuser.kernel.scopes import Accumulator, Pairs, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
 from thunder_fuser.kernel.statements import Assign, ReadVector, VectorAccess
 

@@ -9,7 +9,8 @@ from thunder_fuser.codegen.row_threads import turns_text
 from thunder_fuser.codegen.split_text import combiner, combining, state_type
 from thunder_fuser.codegen.statements import WHOLE, load_call, vector_type
 from thunder_fuser.codegen.types import index_type
-from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
 

@@ -8,7 +8,7 @@ from thunder_fuser.codegen.statements import number
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.codegen.values import round_text
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.kernel.split_ir import WORKSPACE, Split
 from thunder_fuser.ops import OpDef
 

@@ -20,7 +20,8 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.codegen.values import CHECKS, expression, in_square, lane_index, operand
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Kernel
-from thunder_fuser.kernel.row_ir import RowKernel, Scope
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,

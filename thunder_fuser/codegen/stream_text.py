@@ -19,7 +19,8 @@ from thunder_fuser.codegen.row_text import (
 from thunder_fuser.codegen.statements import block_text, load_text, number, vector_type
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
-from thunder_fuser.kernel.row_ir import Pairs, Reduce, Scope
+from thunder_fuser.kernel.row_ir import Reduce
+from thunder_fuser.kernel.scopes import Pairs, Scope
 from thunder_fuser.kernel.statements import Variable
 from thunder_fuser.kernel.streams import StreamKernel
 

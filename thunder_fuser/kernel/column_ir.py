@@ -22,7 +22,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
+from thunder_fuser.kernel.scopes import Accumulator, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import Variable, VectorAccess
 from thunder_fuser.schedule.column_axes import ColumnAxes

@@ -16,8 +16,8 @@ from thunder_fuser.kernel.divisors import with_divisors
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.row_values import RowValues
+from thunder_fuser.kernel.scopes import Accumulator, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Hold,

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.row_values import split
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import (
     Accuracy,
     Assign,

@@ -26,7 +26,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.digit_stages import DigitKernel
-from thunder_fuser.kernel.row_ir import Scope, print_scope
+from thunder_fuser.kernel.scopes import Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.kernel.statements import (
     LaneStatement,

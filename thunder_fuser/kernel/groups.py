@@ -20,7 +20,7 @@ from thunder_fuser.kernel.group_ir import (
 from thunder_fuser.kernel.integers import integers_at
 from thunder_fuser.kernel.known_sums import behind_sums, needs_behind
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.shifted import RowAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,

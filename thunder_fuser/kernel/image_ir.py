@@ -12,7 +12,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import LINE
 

@@ -20,8 +20,8 @@ from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.odd_columns import OddAccesses
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.place_values import left_at_places
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.row_values import RowValues
+from thunder_fuser.kernel.scopes import Accumulator, Scope
 from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by

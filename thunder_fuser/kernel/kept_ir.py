@@ -24,7 +24,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.image_ir import Images
-from thunder_fuser.kernel.row_ir import Accumulator, Held, Pairs, Scope, print_scope
+from thunder_fuser.kernel.scopes import Accumulator, Held, Pairs, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import VectorAccess, print_access
 from thunder_fuser.schedule.column_axes import ColumnAxes

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.access import Element, demand
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.kept_ir import RowValues
-from thunder_fuser.kernel.row_ir import Held, Scope
+from thunder_fuser.kernel.scopes import Held, Scope
 from thunder_fuser.kernel.statements import Hold, Variable
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.kept_values import RowShares

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.scopes import Scope
 from thunder_fuser.kernel.statements import Variable
 from thunder_fuser.schedule.vector_axes import VectorAxes
 from thunder_fuser.segment.segment import Segment, Store

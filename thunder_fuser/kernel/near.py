@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.pairs import beside_pairs, pairs_of, used
 from thunder_fuser.kernel.rising import scaled
-from thunder_fuser.kernel.row_ir import Pairs, Scope
+from thunder_fuser.kernel.scopes import Pairs, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Accuracy,

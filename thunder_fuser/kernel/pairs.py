@@ -15,7 +15,7 @@ from dataclasses import fields, is_dataclass, replace
 
 from thunder_fuser.analysis.digits import Loaded
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.row_ir import Pairs, Scope
+from thunder_fuser.kernel.scopes import Pairs, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,

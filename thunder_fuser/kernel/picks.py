@@ -24,7 +24,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.known_sums import behind_sums
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.row_ir import Scope, print_scope
+from thunder_fuser.kernel.scopes import Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.kernel.statements import Hold, Variable
 from thunder_fuser.kernel.vectors import Accesses

@@ -21,21 +21,18 @@ from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.rising import risen_from
 from thunder_fuser.kernel.row_ir import (
-    Accumulator,
-    Count,
     Drawn,
-    Held,
     Reduce,
     ReducePhase,
     Risen,
     RowKernel,
     Scan,
-    Scope,
     Staged,
     Tail,
     Unchosen,
 )
 from thunder_fuser.kernel.row_values import RowValues, split
+from thunder_fuser.kernel.scopes import Accumulator, Count, Held, Scope
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,

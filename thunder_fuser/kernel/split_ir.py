@@ -32,7 +32,8 @@ from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.kernel.column_ir import ColumnKernel
-from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.kernel.streams import StreamKernel
 
 WORKSPACE = "workspace"  # the parameter: bytes that belong to this launch
