@@ -64,3 +64,13 @@ def test_strict_makes_nan_of_0_times_infinity() -> None:
     a, b, mask = inputs()
     b[0] = float("inf")
     check(program(), a, b, mask, options=Options(strict=True))
+
+
+def test_what_is_shared_may_be_made_of_a_number_without_dims() -> None:
+    given = [*inputs(), torch.randn(())]
+    a, b, mask, scale = like(*given)
+    rows = [call("mul", expand(unsqueeze(tv, 1), 5, COUNT), scale) for tv in (a, b)]
+    number = call("cast", mask, dtype=DataType.Float)
+    made = fusion([a, b, mask, scale], call("add", rows[0], call("mul", number, rows[1])))
+    assert "where(T2, " in str(choose_sums(made))
+    check(made, *given, options=Options())

@@ -125,8 +125,10 @@ def _are_places(tv: TensorView, dim: int, size: int) -> bool:
 
 
 def is_same(tv: TensorView, dim: int) -> bool:
-    """True for what has one value along `dim`."""
-    if tv.logical[dim].is_broadcast or tv.shape[dim] == 1 or tv.family is Family.FULL:
+    """True for what has one value along `dim`, as a number without dims has."""
+    if not tv.ndim or tv.logical[dim].is_broadcast or tv.shape[dim] == 1:
+        return True
+    if tv.family is Family.FULL:
         return True
     is_plain = tv.family is Family.POINTWISE and tv.definition is not None
     return is_plain and all(is_same(source, dim) for source in tv.expr.tensors)
