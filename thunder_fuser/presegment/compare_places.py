@@ -10,6 +10,7 @@ knows of an index alone, but not of one that a thread begins at.
 
 from __future__ import annotations
 
+from thunder_fuser.analysis.precision import behind_views
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
@@ -38,21 +39,14 @@ def _compare(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
 
 def _is_short(tv: TensorView) -> bool:
     """True for what has 32 bits: a place that is checked, or that of an element."""
-    match _moved(tv).definition:
+    match behind_views(tv).definition:
         case Expr(OpDef(name="in_range"), (_, Constant(int() as limit))):
             return limit <= END
         case Expr(OpDef(family=Family.IOTA), (Constant(int() as first), Constant(int() as step))):
-            last = first + step * (_moved(tv).shape[0] - 1)
+            last = first + step * (behind_views(tv).shape[0] - 1)
             return min(first, last) >= -END and max(first, last) < END
     return False
 
 
 def _is_checked(tv: TensorView) -> bool:
-    return _moved(tv).is_of("in_range")
-
-
-def _moved(tv: TensorView) -> TensorView:
-    """What views lead to."""
-    while tv.family is Family.VIEW:
-        (tv,) = tv.producers
-    return tv
+    return behind_views(tv).is_of("in_range")
