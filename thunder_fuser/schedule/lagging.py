@@ -24,7 +24,6 @@ from thunder_fuser.schedule.tiles import (
     Walk,
     is_turned_by,
     lanes_of,
-    pairs_of,
     turned_bytes,
 )
 from thunder_fuser.target import SHARED_UNASKED
@@ -98,11 +97,8 @@ class LaggingSquare(Square):
 
 def lagging(found: Square, most: int) -> Square:
     """`found`, or squares of which what is turned is loaded in wider vectors."""
-    for down, across in sorted(pairs_of(found.group), key=lambda pair: pair[0] is not found.down):
-        made = _lagging(found.group, down, across, most)
-        if made is not None:
-            return made
-    return found
+    made = (_lagging(found.group, *pair, most) for pair in found.pairs)
+    return next((square for square in made if square is not None), found)
 
 
 def _lagging(

@@ -34,7 +34,6 @@ from thunder_fuser.schedule.tiles import (
     Walk,
     is_turned_by,
     lanes_of,
-    pairs_of,
 )
 from thunder_fuser.target import LINE, SECTOR, SHARED_UNASKED
 
@@ -122,11 +121,8 @@ class ShearedSquare(Square):
 def sheared(found: Square, most: int) -> Square:
     """`found`, or squares with wider vectors that follow the rows of what is stored, also where it
     would be the values that lie along these, element by element."""
-    for down, across in sorted(pairs_of(found.group), key=lambda pair: pair[0] is not found.down):
-        made = _sheared(found.group, down, across, most)
-        if made is not None:
-            return made
-    return found
+    made = (_sheared(found.group, *pair, most) for pair in found.pairs)
+    return next((square for square in made if square is not None), found)
 
 
 def _sheared(

@@ -172,6 +172,11 @@ class Square:
         return max(MIN_SIDE, VECTORS * self.lanes)
 
     @property
+    def pairs(self) -> list[tuple[IterDomain, IterDomain]]:
+        """Those axes that its class could be turned along and across, its own `down` first."""
+        return sorted(pairs_of(self.group), key=lambda pair: pair[0] is not self.down)
+
+    @property
     def left(self) -> int:
         """Elements of `across` that it does not have."""
         return 0
