@@ -10,6 +10,7 @@ the two axes may be several in one, for accesses that are contiguous along the o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -135,14 +136,14 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class LateTile(Tile):
+class LateTile(Tile, ABC):
     """Squares of which each row of what is turned begins as many elements behind a vector in shared
     memory as it does in memory, so that whole vectors are moved between the two."""
 
     @property
+    @abstractmethod
     def pitch(self) -> int:
         """Elements in shared memory from a row of what is turned to the next one."""
-        raise NotImplementedError
 
     @property
     def elements(self) -> int:
@@ -150,9 +151,9 @@ class LateTile(Tile):
         few banks twice."""
         return self.side * self.pitch + self.vectors * self.run
 
+    @abstractmethod
     def late(self, offset: Form) -> Form:
         """Elements by which the row at `offset` begins behind a vector."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
