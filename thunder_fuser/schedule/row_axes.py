@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Element, Index
@@ -27,23 +26,18 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, whole
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
-from thunder_fuser.analysis.met_rows import WIDTH as MET_WIDTH
+from thunder_fuser.analysis.layout import linear
 from thunder_fuser.analysis.reductions import (
-    is_long,
     is_reduction,
-    is_scan,
     row_shape,
-    runs_of,
     stretch_of,
 )
 from thunder_fuser.analysis.short_rows import Share, shifted_vectors
 from thunder_fuser.analysis.views import elements_as_viewed
 from thunder_fuser.ir.domain import IterDomain, axis
-from thunder_fuser.ir.fusion import following, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
-from thunder_fuser.schedule.needs import needs_of
+from thunder_fuser.schedule.row_planes import can_shift, plane_of, weights_of
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
@@ -295,7 +289,7 @@ def row_axes(
     """The axes over a plane of `shape` that `long` reductions walk, if any do, in so many `groups`
     of up to `turns` rows."""
     rows, columns = shape
-    plane = _plane(segment, shape)
+    plane = plane_of(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
     lanes = plane.lanes
     weights = weights_of(segment, shape)
@@ -303,7 +297,7 @@ def row_axes(
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
     is_odd = bool(long) and turns == 1 and columns % lanes and not is_short
     is_busy = columns < MIN_SHIFTED_WITH_A_WEIGHT and _is_busy(segment, rows * columns)
-    shifts = is_odd and not is_busy and _can_shift(segment, plane, long)
+    shifts = is_odd and not is_busy and can_shift(segment, plane, long)
     if not shifts:
         lanes = gcd(lanes, columns, stretch)
     group, turn = axis(groups), axis(turns)
@@ -316,9 +310,9 @@ def row_axes(
 def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowAxes | None:
     """The axes of a block that walks rows as shifted ones, where all of its rows begin in the same
     lane, so that it has the same columns of each; None where that is so without."""
-    plane = _plane(segment, (axes.rows, axes.columns))
+    plane = plane_of(segment, (axes.rows, axes.columns))
     lanes = plane.lanes
-    if axes.columns % lanes == 0 or not _can_shift(segment, plane, long):
+    if axes.columns % lanes == 0 or not can_shift(segment, plane, long):
         return None
     made = _shifted(axes, lanes)
     return None if {axes.turn, axes.side} & made.column.bases else made
@@ -328,35 +322,6 @@ def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
     vector = axis(shifted_vectors(axes.columns, lanes))
     ends = axes.rows * axes.columns % lanes != 0
     return replace(axes, vector=vector, lane=lane_of(lanes), ends=ends)
-
-
-@dataclass(frozen=True)
-class _Plane:
-    """What a segment reads and stores of the size of a plane, and the tables whose rows are as
-    long; as many elements of them are aligned as a plane has `lanes`. Where it reads none of them,
-    vectors are those of what it reads a part of."""
-
-    elements: int
-    columns: int
-    tensors: tuple[TensorView, ...]
-    tables: tuple[TensorView, ...]
-    lanes: int
-
-
-def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
-    rows, columns = shape
-    plane = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
-    tables = [tv for tv in _tables(segment, columns) if tv not in plane]
-    read = [*plane, *tables] or [tv for tv in segment.inputs if prod(tv.shape) > rows * columns]
-    plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
-    width = MET_WIDTH if segment.met else MAX_ALIGNMENT
-    lanes = width // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
-    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
-    if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
-        lanes = 1  # whose elements are a vector
-    lanes = max(min([lanes, *aligned]), 1)
-    lanes = gcd(lanes, *_stretches_summed(segment, rows * columns))
-    return _Plane(rows * columns, columns, tuple(plane), tuple(tables), lanes)
 
 
 def _is_busy(segment: Segment, elements: int) -> bool:
@@ -388,103 +353,6 @@ def row_of(term: Element, axes: RowAxes) -> Form:
     behind = reversed(list(elements_as_viewed(term)))
     rows = [divmod_form(linear(tv.shape, index), axes.columns)[0] for tv, index in behind]
     return next((row for row in rows if row.bases.isdisjoint(axes.bases)), rows[0])
-
-
-def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
-    """True where everything of the plane's size lies row after row, in dims that rows divide."""
-    return (
-        not plane.tables
-        and _lies_in_rows(segment, plane, long)
-        and all(_is_in_stretches(tv, plane.columns) for tv in long)
-        and all(
-            _has_rows(tv.shape, plane.columns)
-            and segment.layouts[tv].strides == dense_strides(tv.shape)
-            and segment.layouts[tv].alignment == MAX_ALIGNMENT
-            for tv in plane.tensors
-        )
-    )
-
-
-def _lies_in_rows(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
-    """True where what follows from what rows come to lies in the same rows, one element for each of
-    theirs. Vectors reach beside a row, and a place there must not be one of another row: as where
-    channels are numbered anew behind their groups', or rows are rolled."""
-    behind = (tv for tv in following(long, segment.made) if prod(tv.shape) == plane.elements)
-    return all(prod(s.value.shape) <= plane.elements for s in segment.stores) and all(
-        _ends_in_rows(tv.shape, plane.columns) and tv.family is not Family.CAT for tv in behind
-    )
-
-
-def _sums_neighbours(tv: TensorView, elements: int) -> bool:
-    """True for a short reduction of neighbours in a larger plane, for each of so many elements."""
-    if not is_reduction(tv) or is_long(tv):
-        return False
-    return prod(tv.shape) == elements and row_shape(tv) is not None
-
-
-def _stretches_summed(segment: Segment, elements: int) -> list[int]:
-    """Neighbours of which short reductions down rows of a larger plane, for each of so many
-    elements, read neighbours: elements behind them are those of other rows."""
-    short = (tv for tv in segment.tensors if is_reduction(tv) and not is_long(tv))
-    runs = (runs_of(tv) for tv in short if prod(tv.shape) == elements)
-    return [own[-1].size for own in runs if len(own) > 2 and not own[-1].is_reduced]
-
-
-def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
-    """How many inputs have rows of as many columns as the plane of `shape`, and fewer of them, such
-    as weights or a bias of attention scores: they begin in other lanes than its rows. Not what each
-    row has one of, as the maxima of square scores."""
-    rows, columns = shape
-    found = [tv for tv in segment.inputs if _ends_in_rows(tv.shape, columns)]
-    sizes = {tv: prod(tv.shape) for tv in found if prod(tv.shape) < rows * columns}
-    unsure = {tv for tv, size in sizes.items() if size == rows}
-    return len(sizes) - len(unsure and unsure - _read_along_rows(segment, rows * columns))
-
-
-def _read_along_rows(segment: Segment, elements: int) -> set[TensorView]:
-    """The inputs of which neighbours in a plane of so many elements need neighbours."""
-    long = segment.long
-    needed = [s.value for s in segment.stores]
-    needed += [tv for made in long for tv in made.expr.tensors]
-    planes = [tv for tv in dict.fromkeys(needed) if prod(tv.shape) == elements]
-    results = [(tv, tuple(map(atom, tv.logical))) for tv in planes]
-    innermost = {next(a for a in reversed(tv.logical) if a.size != 1) for tv in planes}
-    read = needs_of(segment, long, results).leaves
-    return {tv for tv, index in read if any(form.bases & innermost for form in index)}
-
-
-def _has_rows(shape: Sequence[int], columns: int) -> bool:
-    """True where a row is whole dims, or these and a part of the one before."""
-    sizes = [prod(shape[k:]) for k in range(len(shape) + 1)]
-    return any(outer % columns == 0 and columns % inner == 0 for outer, inner in pairwise(sizes))
-
-
-def _ends_in_rows(shape: Sequence[int], columns: int) -> bool:
-    """True where the last dims have so many elements."""
-    return any(prod(shape[k:]) == columns for k in range(len(shape)))
-
-
-def _is_in_stretches(tv: TensorView, columns: int) -> bool:
-    """True for a reduction or a scan along a row of neighbours, or down such rows."""
-    if is_scan(tv):
-        return True
-    if row_shape(tv) is None:
-        return tv.shape[-1:] == (columns,)
-    return stretch_of(tv) == columns
-
-
-def _tables(segment: Segment, columns: int) -> list[TensorView]:
-    """The inputs whose rows are chosen by indices, not an element of each as of a loss."""
-    gathered = [
-        tv.definition.tensors[0]
-        for tv in segment.tensors
-        if tv not in segment.leaves
-        and tv.definition is not None
-        and tv.definition.op.family is Family.GATHER
-        and tv.shape[-1:] == (columns,)
-    ]
-    found = (tv for tv in topological(gathered, segment.leaves) if tv in segment.leaves)
-    return [tv for tv in found if tv.shape[-1:] == (columns,)]
 
 
 def along(axes: RowAxes, sizes: Sequence[int]) -> Index:
