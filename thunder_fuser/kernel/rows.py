@@ -33,7 +33,7 @@ from thunder_fuser.kernel.row_ir import (
 )
 from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.scopes import Accumulator, Count, Held, Scope
-from thunder_fuser.kernel.shifted import ShiftedAccesses
+from thunder_fuser.kernel.shifted import row_accesses
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Hold,
@@ -44,7 +44,7 @@ from thunder_fuser.kernel.statements import (
     VectorAccess,
     WriteElement,
 )
-from thunder_fuser.kernel.vectors import Accesses, loads_read_by
+from thunder_fuser.kernel.vectors import loads_read_by
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
@@ -74,28 +74,14 @@ class _RowWriter:
         levels = (*(phase.reductions for phase in planned.phases), planned.totals.reductions)
         self.reductions = [tv for level in levels for tv, _ in level]
         self.summed = {tv for tv, _ in planned.columns.reductions}
-        layouts, tensors = self.segment.layouts, self.names.tensors
-        accesses: Accesses
-        if self.axes.is_shifted:
-            writes_anew = not any(s.is_in_place for s in self.segment.stores)
-            ahead = writes_anew and planned.residency.has_room_ahead
-            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix, ahead)
-        else:
-            lane, suffix = self.axes.lane, self._suffix
-            where = planned.residency
-            is_moved = planned.is_staged or where.shared or planned.columns.reductions
-            plain = not (is_moved or planned.chunk or self.segment.met)
-            accesses = Accesses(
-                layouts, lane, tensors, False, suffix, leaves_out=True, carries=True, reaches=plain
-            )
-        self.accesses = accesses
+        self.accesses = row_accesses(planned, self.names.tensors, self._suffix)
         self.held: set[TensorView] = set()
         self.shared = self._shared()
         self.writer = ElementWriter(
             self.segment,
             self.names.tensors,
             self.names.scalars,
-            accesses,
+            self.accesses,
             strict,
             holds=self.axes.holds,
             always=self.axes.known,
@@ -116,9 +102,7 @@ class _RowWriter:
         each = self._of_tensors(planned.residency.gathered, once)
         brought = self._of_tensors(planned.residency.brought, once)
         drawn = self._drawn()
-        phases = [self._phase(phase, loads) for phase in planned.phases]
-        if planned.threads_per_row > WARP:
-            phases = of_chosen(phases, planned.phases, self._needs)
+        phases = self._phases(loads)
         if self.in_flight is not None:
             self._drop()
             self.writer.lasting.clear()  # those of a chunk
@@ -230,6 +214,12 @@ class _RowWriter:
     ) -> tuple[VectorAccess, ...]:
         names = {self.names.tensors[tv] for tv in place}
         return tuple(a for a in loads if a.pointer in names)
+
+    def _phases(self, loads: Sequence[VectorAccess]) -> Sequence[ReducePhase]:
+        planned = self.planned
+        phases = [self._phase(phase, loads) for phase in planned.phases]
+        is_wide = planned.threads_per_row > WARP
+        return of_chosen(phases, planned.phases, self._needs) if is_wide else phases
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         stored, terms = self.planned.stored_as_summed, self._walked(phase)

@@ -22,6 +22,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.schedule.vector_axes import ShiftedAxes
 
 
@@ -112,3 +113,21 @@ class RowAccesses(Accesses):
         if not self.axes.is_along(access.offset):
             return access
         return replace(access, window=self.axes.inside, is_of_row=True)
+
+
+def row_accesses(
+    planned: RowSchedule,
+    names: Mapping[TensorView, str],
+    suffix: Callable[[TensorView, Form], str],
+) -> Accesses:
+    """What moves the vectors of rows that are planned so. Elements beside these are loaded where
+    rows stay in registers."""
+    layouts, axes, where = planned.segment.layouts, planned.axes, planned.residency
+    if axes.is_shifted:
+        writes_anew = not any(s.is_in_place for s in planned.segment.stores)
+        return ShiftedAccesses(layouts, axes, names, suffix, writes_anew and where.has_room_ahead)
+    is_moved = planned.is_staged or where.shared or planned.columns.reductions
+    plain = not (is_moved or planned.chunk or planned.segment.met)
+    return Accesses(
+        layouts, axes.lane, names, False, suffix, leaves_out=True, carries=True, reaches=plain
+    )
