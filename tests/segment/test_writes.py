@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from tests.programs import (
+    STRICT,
     cat,
     chain,
     check,
+    expand,
     flip,
     fusion,
     like,
@@ -18,6 +20,7 @@ from tests.programs import (
     reshape,
     stop,
     total,
+    unsqueeze,
 )
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -117,6 +120,20 @@ def test_a_write_that_another_kernel_of_its_depth_reads_comes_last(device: torch
     updated = call("add", m, total(a, 0))
     program = fusion([a, b, m], call("mul", total(b, 1), m), writes=[(updated, m)])
     check(program, x, y, mean)
+
+
+def test_what_reads_the_old_value_is_not_put_off_behind_the_write() -> None:
+    """Both `joined` and `other` could wait for the kernel of the running sums' readers."""
+    x, y = torch.randint(9, (4, 5, 7)), torch.randint(9, (31, 5))
+    a, b = like(x, y)
+    least = call("min", a, dims=(0, 1, 2))
+    for dim in range(3):
+        least = unsqueeze(least, dim)
+    first = stop(call("mul", a, expand(least, 4, 5, 7)))
+    sums = call("cumsum", first, dim=2, reverse=False)
+    joined, other = cat(first, a), stop(chain(b, "neg"))
+    program = fusion([a, b], other, joined, cat(first, sums, dim=1), writes=[(sums, a)])
+    check(program, x, y, options=STRICT)
 
 
 def test_one_value_is_written_to_two_targets() -> None:

@@ -138,18 +138,31 @@ class Kernels:
             return (), [*groups]
         is_held = not read or self.reject(self.segment(beside.stores)) is None
         needed = [s for g in kept for s in g.stores]
-        return (late, kept) if is_held and not self.are_read(late, needed) else ((), [*groups])
+        is_changed = self.are_read([s for s in needed if s.is_in_place], late)
+        can_wait = is_held and not is_changed and not self.are_read(late, needed)
+        return (late, kept) if can_wait else ((), [*groups])
 
     def are_read(self, waiting: Sequence[Store], stores: Sequence[Store]) -> bool:
-        """True where one of the stores reads what another one, that waits, has not written yet."""
+        """True where one of the stores reads what one of the others, that wait, writes."""
         targets = {s.target for s in waiting}
         read = (tv for store in stores for tv in self.segment([store]).inputs)
         return bool(targets) and any(self.memory.storage(tv) in targets for tv in read)
 
     def fit(self, waiting: Sequence[Store], stores: Sequence[Store]) -> bool:
-        """True where templates hold the kernels of both: what waits may read at other elements what
-        the others write in place."""
+        """True where the kernels of both may write what they write in place."""
         if not (waiting and any(s.is_in_place for s in stores)):
             return True
-        groups = self.groups([*waiting, *stores])
-        return all(self.reject(self.segment(group.stores)) is None for group in groups)
+        return self.may_write(self.groups([*waiting, *stores]))
+
+    def may_write(self, groups: Sequence[Group]) -> bool:
+        """True where templates hold all kernels, one of which may read at other elements what it
+        writes in place, and none reads what another one does."""
+        segments = [self.segment(group.stores) for group in groups]
+        for segment in segments:
+            targets = {s.target for s in segment.stores if s.is_in_place}
+            others = (tv for other in segments if other is not segment for tv in other.inputs)
+            if self.reject(segment) is not None:
+                return False
+            if any(self.memory.storage(tv) in targets for tv in others):
+                return False
+        return True

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.kernels import Group, Kernels
+from thunder_fuser.segment.kernels import Kernels
 from thunder_fuser.segment.memory import Memory
 from thunder_fuser.segment.segment import Store
 
@@ -42,7 +42,7 @@ def stores_of(kernels: Kernels, depth: int) -> tuple[list[Store], list[Write]]:
     direct = [w for w in ready if not _is_read_later(memory, w.target, depth)]
     postponed = [w for w in writes if w not in direct]
     stores = _stores(memory, depth, direct, postponed)
-    if direct and not _may_write(kernels, kernels.groups(stores)):
+    if direct and not kernels.may_write(kernels.groups(stores)):
         return _stores(memory, depth, [], writes), writes
     return stores, postponed
 
@@ -55,19 +55,6 @@ def _stores(
     values = [tv for tv in memory.stored[depth] if tv not in memory.depth.opaque]
     stores = [Store(tv, tv) for tv in dict.fromkeys((*values, *waiting))]
     return [*stores, *(Store(w.value, w.target) for w in direct)]
-
-
-def _may_write(kernels: Kernels, groups: Sequence[Group]) -> bool:
-    """True where templates hold all kernels and none reads what another one writes in place."""
-    segments = [kernels.segment(group.stores) for group in groups]
-    for segment in segments:
-        targets = {s.target for s in segment.stores if s.is_in_place}
-        others = (tv for other in segments if other is not segment for tv in other.inputs)
-        if kernels.reject(segment) is not None:
-            return False
-        if any(kernels.memory.storage(tv) in targets for tv in others):
-            return False
-    return True
 
 
 def _is_read_later(memory: Memory, target: TensorView, depth: int) -> bool:
