@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import fusion, like, machine, pad, piece, total
+from tests.programs import cat, chain, fusion, like, machine, pad, piece, total
 from tests.schedule.segments import floats, halves
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -58,6 +58,12 @@ def test_results_of_which_terms_leave_some_out_keep_their_terms() -> None:
     x = floats(512, 24, 64)
     whole = fusion([x], total(steps(x, 0), 1, 2))
     assert sum_neighbours(whole, machine(1)) is whole
+
+
+def test_what_is_joined_to_itself_has_more_terms_than_its_plane() -> None:
+    x = floats(1024, 24)
+    joined = fusion([x], total(cat(x, chain(x, "neg"), dim=0), 0, 1))
+    assert sum_neighbours(joined, machine(1)) is joined
 
 
 def test_terms_of_one_element_each_and_sums_beside_what_is_stored_stay() -> None:

@@ -82,14 +82,15 @@ def _is_of_several(made: _Sum) -> bool:
 
 
 def _whole_sizes(tv: TensorView, reads: Iterable[Reads]) -> tuple[int, ...] | None:
-    """The sizes of what terms are made of; None where they differ, or terms are much fewer, or are
-    fewer along a dim of the results."""
+    """The sizes of what terms are made of; None where they differ, or terms are more, as of what is
+    joined to itself, or much fewer, or are fewer along a dim of the results."""
     own, sizes = terms_of(tv).shape, list[int]()
     for dim, size in enumerate(own):
         found = {known for read in reads if (known := read.sizes[dim]) is not None}
-        if len(found) > 1 or (found - {size} and dim not in tv.expr.dims()):
+        whole = max(found, default=size)
+        if len(found) > 1 or whole < size or (whole > size and dim not in tv.expr.dims()):
             return None
-        sizes.append(max(found, default=size))
+        sizes.append(whole)
     is_most = MOST_ADDED * (prod(sizes) - prod(own)) <= prod(own)
     return tuple(sizes) if is_most else None
 
