@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.devices import CPU, ORDERS, copies, here
-from tests.programs import STRICT, chain, check, expand, fusion, like, run, total, whole
+from tests.programs import STRICT, cat, chain, check, expand, fusion, like, run, total, whole
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -105,6 +105,17 @@ def test_a_call_leaves_the_marks_as_it_found_them() -> None:
     program = fusion([a], down(a, 0))
     first, second = (run(program, *copies([x]))[0] for _ in range(2))
     assert torch.equal(first, second)
+
+
+@pytest.mark.usefixtures("short_batches")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_runs_of_rows_out_of_a_stretch_beside_rows_that_are_all_the_same(reverse: bool) -> None:
+    x, y = whole(1000, 3, dtype=torch.bfloat16), whole(3, dtype=torch.bfloat16).expand(1000, 3)
+    a, b = like(x, y)
+    program = fusion([a, b], down(cat(a, b, dim=0), 0, reverse))
+    plan = check(program, x, y, options=STRICT, orders=ORDERS)
+    (source,) = (s for s in plan.kernels if s is not None)
+    assert "_run = tf::load" in source.text
 
 
 @pytest.mark.usefixtures("short_batches")

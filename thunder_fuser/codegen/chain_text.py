@@ -102,7 +102,7 @@ def _declared(kernel: ColumnKernel) -> list[str]:
 def _loaded(kernel: ColumnKernel) -> list[str]:
     """The thread's rows, all on their way together; of those behind the last one that one, which
     nobody has behind it."""
-    of_rows = [a for a in kernel.loop.loads if kernel.axes.row in a.bases]
+    of_rows = _of_rows(kernel.loop.loads, kernel)
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if a not in of_rows]
     if kernel.stretches:
         return [*others, *stretch_places(kernel), *copied_stretches(kernel)]
@@ -112,6 +112,11 @@ def _loaded(kernel: ColumnKernel) -> list[str]:
     taken = [f"{a.name}_rows[k] = {load_call(a, kernel.names)};" for a in of_rows]
     whole = when(["is_whole"], _rows(kernel, "k", taken))
     return [*others, *declared, *otherwise(whole, _rows(kernel, _near(kernel), taken))]
+
+
+def _of_rows(loads: Iterable[VectorAccess], kernel: ColumnKernel) -> list[VectorAccess]:
+    """Those that differ from row to row, or are left out of some."""
+    return [a for a in loads if kernel.axes.row in a.bases]
 
 
 def _near(kernel: ColumnKernel) -> str:
@@ -134,9 +139,12 @@ def _of_whole(kernel: ColumnKernel, scope: Scope) -> list[str]:
     if kernel.run == 1:
         return _of_batch(kernel, scope, scope.loads)
     own = [s for s in kernel.stretches if s.access in (*scope.loads, *scope.stores)]
+    staged = {s.access.name for s in own}
+    beside = [a for a in _of_rows(scope.loads, kernel) if a.name not in staged]
     row = _row(kernel, f"start + k * {kernel.run} + j")
+    begun = [f"[[maybe_unused]] {row}", *(load_text(a, kernel.names) for a in beside)]
     lines = lane_lines(scope.statements, (), kernel.names, kernel.axes.lanes)
-    runs = runs_text(own, kernel, [f"[[maybe_unused]] {row}"], lines)
+    runs = runs_text(own, kernel, begun, lines)
     return unrolled(f"for (int k = 0; k < {kernel.batch // kernel.run}; ++k)", runs, 1)
 
 
@@ -162,7 +170,7 @@ def _of_batch(
     place: str = "k",
 ) -> list[str]:
     """What a scope does with each row of the batch, the k-th or that at another `place`."""
-    of_rows = [a for a in loads if kernel.axes.row in a.bases]
+    of_rows = _of_rows(loads, kernel)
     lanes, names = kernel.axes.lanes, kernel.names
     if not kernel.stretches:
         given = [f"const auto {a.name} = {a.name}_rows[k];" for a in of_rows]
@@ -259,8 +267,7 @@ def _stored(kernel: ColumnKernel) -> list[str]:
     whole = _of_whole(kernel, loop)
     tested = _of_batch(kernel, loop, loop.loads, f"start + k < {last}")
     wide = any(total.itemsize > REGISTER_BYTES for total in kernel.carried)
-    kept = [a for a in loop.loads if kernel.axes.row in a.bases and wide]
-    kept = [] if kernel.stretches else kept
+    kept = _of_rows(loop.loads, kernel) if wide and not kernel.stretches else []
     renewed = each("k", kernel.batch, [f"tf::renew({a.name}_rows[k]);" for a in kept])
     stored = when(["is_there"], [*renewed, *otherwise(when(["is_whole"], whole), tested)])
     return [*stored, *stored_stretches(kernel)]
