@@ -24,6 +24,7 @@ from tests.programs import (
     fusion,
     like,
     pad,
+    permute,
     piece,
     plan_of,
     reshape,
@@ -92,6 +93,15 @@ def test_what_is_computed_of_bytes(name: str) -> None:
     wide = call("cast", call("cast", both, dtype=DataType.Int), dtype=FLOAT)
     results = both, total(is_larger, *inner), total(wide, *inner), call("max", both, dims=inner)
     check(fusion([a, b], *results), x, y, orders=ORDERS)
+
+
+def test_what_is_stored_in_another_order_ends_with_the_row() -> None:
+    """The vectors of a row of 23130 reach beside it, where that order has other elements."""
+    x = whole(9, 5, 257, 2)
+    (a,) = like(x)
+    turned = permute(a, 2, 3, 0, 1)
+    less = call("sub", turned, spread(call("min", turned, dims=along(turned, 4)), turned, 4))
+    check(fusion([a], chain(a, "neg"), less), x, options=STRICT, orders=ORDERS)
 
 
 FLOAT = like(torch.empty(1))[0].dtype

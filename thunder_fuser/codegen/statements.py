@@ -328,19 +328,23 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         case WriteSquare(square, tile, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
             return f"{in_square(square, tile, form)} = {converted};"
-        case WriteElement(pointer, offset, value, dtype):
+        case WriteElement(pointer, offset, value, dtype, windows):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
-            return f"{pointer}[{form(offset)}] = {converted};"
+            return f"{_unless_inside(test(windows))}{pointer}[{form(offset)}] = {converted};"
         case Accumulate(accumulator, op, value, windows):
             names_of = {"t": COMPUTE_TYPES[accumulator.dtype]}
             step = op.step or op.combine
             combined = step.format(accumulator.name, operand(value), **names_of)
-            condition = f"if ({INNER} || {test(windows)}) " if windows else ""
-            return f"{condition}{accumulator.name} = {combined};"
+            return f"{_unless_inside(test(windows))}{accumulator.name} = {combined};"
         case Hold(place, value):
             return f"{place.name} = {operand(value)};"
         case _:
             assert_never(statement)
+
+
+def _unless_inside(tests: str) -> str:
+    """What lies beside the row is left out, by vectors that may reach some."""
+    return f"if ({INNER} || {tests}) " if tests else ""
 
 
 def windows_text(windows: Sequence[Window], names: Mapping[IterDomain, str]) -> str:

@@ -66,6 +66,11 @@ class ShiftedAccesses(Accesses):
         row = None if self.axes.has_edges else self.row.inside
         return writes, tuple(self._within(store, row) for store in vectors)
 
+    def beside(self, offset: Form) -> tuple[Window, ...]:
+        """What lies neither in the plane nor along the row."""
+        lies_along = offset == self.axes.flat or self.row.is_along(offset)
+        return () if lies_along or self.axes.lane not in offset.bases else self.axes.inside
+
     def _within(self, access: VectorAccess, plane: Window | None) -> VectorAccess:
         """The access with the window of those of its elements that it may move."""
         if access.offset == self.start:

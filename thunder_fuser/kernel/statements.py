@@ -204,12 +204,13 @@ class WriteVector:
 
 @dataclass(frozen=True)
 class WriteElement:
-    """One element to memory."""
+    """One element to memory, where all windows hold."""
 
     pointer: str
     offset: Form
     value: Operand
     dtype: DataType
+    windows: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -344,9 +345,12 @@ def _by_lane(statement: LaneStatement) -> LaneStatement:
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
     """The forms that a statement evaluates."""
     match statement:
-        case WriteElement(offset=form) | WriteSquare(late=form):
+        case WriteSquare(late=form):
             return (form,)
-        case Assign(value=ReadElement(offset=offset, windows=windows)):
+        case (
+            WriteElement(offset=offset, windows=windows)
+            | Assign(value=ReadElement(offset=offset, windows=windows))
+        ):
             return (offset, *(w.form for w in windows))
         case Assign(value=Select(windows=windows)):
             return tuple(w.form for w in windows)
@@ -386,8 +390,9 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
             return f"{vector}[{weight}*lane + {delta}] = {print_operand(value)}"
         case WriteSquare(square, _, value, late=late):
             return f"{square}[vector + lane, row{_beside(late, names)}] = {print_operand(value)}"
-        case WriteElement(pointer, offset, value):
-            return f"{pointer}[{format_form(offset, names)}] = {print_operand(value)}"
+        case WriteElement(pointer, offset, value, _, windows):
+            place = f"{pointer}[{format_form(offset, names)}]"
+            return f"{place} = {print_operand(value)}{_windows(windows, names)}"
         case Accumulate(accumulator, op, value, windows):
             return f"{accumulator.name} {op.name}= {print_operand(value)}{_windows(windows, names)}"
         case Hold(place, value):

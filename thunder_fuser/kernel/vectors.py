@@ -212,16 +212,24 @@ class Accesses:
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         """Lane statements that write every target, and the vector stores after them."""
-        vectors, places = self._group([(tv, offset) for tv, offset, _ in targets], "w", self.guards)
+        alone = {(tv, o): w for tv, o, _ in targets if (w := self.beside(o))}
+        joint = [(tv, offset) for tv, offset, _ in targets if (tv, offset) not in alone]
+        vectors, places = self._group(joint, "w", self.guards)
         writes: list[LaneStatement] = []
         for tv, offset, value in targets:
             place = places.get((tv, offset))
             if place is None:
-                writes.append(WriteElement(self.names[tv], offset, value, tv.dtype))
+                tests = alone.get((tv, offset), ())
+                writes.append(WriteElement(self.names[tv], offset, value, tv.dtype, tests))
             else:
                 writes.append(WriteVector(place.vector, place.weight, place.delta, value, tv.dtype))
         vectors = tuple(replace(v, is_streaming=self.streams) for v in vectors)
         return _share_equal(list(dict.fromkeys(writes)), vectors)
+
+    def beside(self, offset: Form) -> tuple[Window, ...]:
+        """What tells which lanes have an element there, where not all do and a vector there has no
+        window: they are stored one by one."""
+        return ()
 
     def _group(
         self,
