@@ -20,6 +20,7 @@ import torch
 from thunder.core import pytree
 
 from tests.devices import ORDERS, QUICK_BYTES, here, running_on
+from tests.programs import WIDEST_HOST
 from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
@@ -145,6 +146,13 @@ def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
     if here().type == "cpu":
         wide = replace(HOST, multiprocessors=8)
         monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
+
+
+@pytest.fixture
+def widest_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host as a machine of the size of an H200: it has the kernels of one."""
+    if here().type == "cpu":
+        monkeypatch.setattr(pipeline, "target_for", lambda device: WIDEST_HOST)
 
 
 @pytest.fixture

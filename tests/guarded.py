@@ -19,15 +19,13 @@ import thunder
 import torch
 import torch.nn.functional as F
 
-from tests.programs import H200, STRICT
-from tests.random_fusions import LARGE, random_fusion
+from tests.programs import STRICT, WIDEST_HOST
+from tests.random_fusions import MEDIUM, random_fusion
 from thunder_fuser import fuser, pipeline
-from thunder_fuser.target import HOST
 
 ALIGNMENT = 16
 GUARD = 1 << 20  # bytes that nobody may touch on either side: rows may be far apart
 PROT_NONE = 0
-SIZES = replace(LARGE, elements=200_000)  # of random programs, which the host runs in a moment
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -142,14 +140,12 @@ def run(name: str, dtype: torch.dtype) -> None:
 
 def run_random(seed: int) -> None:
     """A random program; its results are guarded too."""
-    program, tensors = random_fusion(seed, 14, SIZES)
-    sizes = {name: getattr(H200, name) for name in ("multiprocessors", "l2_bytes", "max_cluster")}
-    wide = replace(HOST, **sizes)
+    program, tensors = random_fusion(seed, 14, MEDIUM)
     for is_last in (False, True):
         print(f"FUSION_TEST_SEED={seed}", "last" if is_last else "first", flush=True)
         given = [guarded(x, is_last) for x in tensors]
         within = patch.object(torch, "empty_strided", partial(room, is_last=is_last))
-        with patch.object(pipeline, "target_for", lambda device: wide), within:
+        with patch.object(pipeline, "target_for", lambda device: WIDEST_HOST), within:
             pipeline.make_plan(program, given, replace(STRICT, strict=seed % 2 == 0)).run(*given)
 
 

@@ -31,7 +31,7 @@ from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segmented import SegmentedFusion
-from thunder_fuser.target import Target, cuda
+from thunder_fuser.target import HOST, Target, cuda
 
 STRICT = Options(strict=True, tune="off")  # kernels are the first choice, whatever their size
 UNCOMPILED = Options(strict=True, evaluator=True)  # the same segments, run by torch
@@ -280,6 +280,8 @@ def assert_same(got: torch.Tensor, want: torch.Tensor, where: str = "") -> None:
 
 
 H200 = cuda("sm_90a", 132, l2_bytes=60 << 20)
+_SIZES = ("multiprocessors", "l2_bytes", "max_cluster")
+WIDEST_HOST = replace(HOST, **{name: getattr(H200, name) for name in _SIZES})  # as an H200
 SMALL = cuda("sm_90a", 8, l2_bytes=4 << 20)  # which a few blocks keep busy
 
 

@@ -5,7 +5,7 @@ gives the same bits."""
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import torch
@@ -60,6 +60,7 @@ LARGE = Sizes(  # for a GPU: of rows that fill a block, a cluster, a machine
     (500, 513, 1000, 1024, 1335, 2048, 4096, 4097, 5000, 8192, 16384, 50257, 65536, 262144),
     1_500_000,
 )
+MEDIUM = replace(LARGE, elements=200_000)  # which the host runs in a moment
 
 
 def argument(rng: random.Random, dtype: DataType, sizes: Sizes) -> torch.Tensor:

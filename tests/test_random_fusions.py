@@ -16,7 +16,7 @@ import torch
 
 from tests.devices import copies, running_on
 from tests.programs import H200, STRICT, UNCOMPILED, assert_same, check, plan_of, ptx_of
-from tests.random_fusions import LARGE, SMALL, Sizes, random_fusion
+from tests.random_fusions import LARGE, MEDIUM, SMALL, Sizes, random_fusion
 from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
@@ -36,6 +36,7 @@ SIZED_PROGRAMS = 80
 WILD = 1 << 28  # bytes: no tensor of a random program has as many
 ADDED = re.compile(r"add\.[su]64\s+%rd\d+, %rd\d+, (-?\d+);|\[%rd\d+\+(-?\d+)\]")  # to an address
 COMPILED_PROGRAMS = 60  # about 0.2 s each: one or two runs of the C++ compiler
+MEDIUM_PROGRAMS = 40  # about a second each
 CUT_PROGRAMS = 40
 BATCH = 20
 
@@ -132,6 +133,13 @@ def test_programs_for_a_machine_of_several_multiprocessors_give_the_same_bits(
     """Which few blocks do not keep busy."""
     for seed in next(seeds(BATCH)):
         check_seed(seed, options)
+
+
+@pytest.mark.usefixtures("widest_host")
+@pytest.mark.parametrize("batch", range(MEDIUM_PROGRAMS // BATCH))
+def test_kernels_for_a_machine_of_the_size_of_an_h200_give_the_same_bits(batch: int) -> None:
+    for seed in next(seeds(BATCH)):
+        check_seed(seed, STRICT, MEDIUM)
 
 
 @pytest.mark.parametrize("order", ["reverse", "shuffled"])
