@@ -11,6 +11,7 @@ import torch
 from tests.programs import chain, check, flip, fusion, like, pad, permute, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
@@ -112,4 +113,16 @@ def test_values_of_rows_that_change_places(dtype: torch.dtype) -> None:
     a, b = like(x, y)
     made = call("add", heads(a), b)
     plan = check(fusion([a, b], made, call("lt", made, b)), x, y)
+    assert "tf::load_row<" in plan.sources[0]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "one_multiprocessor")
+def test_indices_beside_a_row_are_not_checked() -> None:
+    """What lanes beside it have is no index."""
+    x, places = torch.randn(7, 5, 3, 131), torch.randint(3, (7, 3, 5, 131))
+    a, b = like(x, places)
+    checked = call("cast", call("in_range", b, sc.constant(3)), dtype=a.dtype)
+    made = call("add", heads(a), checked)
+    plan = check(fusion([a, b], made, call("lt", made, checked)), x, places)
     assert "tf::load_row<" in plan.sources[0]

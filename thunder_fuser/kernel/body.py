@@ -39,7 +39,7 @@ def lower_class(
     needs = demand(
         [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
     )
-    speculates = any(needs.windows())
+    speculates = planned.row is not None or any(needs.windows())  # lanes beside a row are none
     holds = partial(_holds, row, planned.lane)
     writer = ElementWriter(segment, tensors, scalars, accesses, strict, speculates, holds)
     before = writer.locate(filter(planned.is_uniform, needs.places))
