@@ -361,6 +361,9 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   }
 #endif
   tf::Vec<T, N> x = {};
+#ifdef TF_HOST
+  __builtin_memset(&x, sizeof(T) == 1 ? 1 : 0xff, sizeof(x));  // what uses such a value shall not be missed
+#endif
 #pragma unroll
   for (int k = 0; k < N; ++k)
     if (tf::within(first + k, extent)) x.v[k] = p[k];
