@@ -70,7 +70,8 @@ def _check(made: RandomFunction, seed: int, dtype: torch.dtype) -> None:
         if is_again and rng.random() < 0.3 and not made.writes:
             first, second, *_ = args
             args[second] = args[first]
-        eager, cotangents = _passes(rounded, args, None, generator)
+        with torch.backends.cudnn.flags(enabled=False):  # its batch norm wants aligned weights
+            eager, cotangents = _passes(rounded, args, None, generator)
         wide = {id(a): a.double() if a.is_floating_point() else a for a in args.values()}
         widened = {name: wide[id(a)] for name, a in args.items()}
         true, _ = _passes(exact, widened, cotangents)

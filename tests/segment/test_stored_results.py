@@ -18,14 +18,17 @@ BF16 = torch.bfloat16
 SHAPE = 9, 40, 577  # rows that are no whole vectors: else one kernel has both sums
 
 
-def biased(y: torch.Tensor, g: torch.Tensor, dtype: DataType, writes: bool = False) -> Fusion:
-    """The gradient of a softmax of scores with a bias of each place: of the scores, in `dtype`, and
-    of the bias, the sum over all images."""
+def biased(
+    y: torch.Tensor, g: torch.Tensor, dtype: DataType = DataType.BFloat16, writes: bool = False
+) -> Fusion:
+    """The gradient of a softmax of scores with a bias of each place: of the scores, and of the
+    bias, the sum over all images, in `dtype`."""
     a, b = like(y, g)
     shares, above = (call("cast", t, dtype=DataType.Float) for t in (a, b))
     sums = expand(unsqueeze(total(call("mul", shares, above), 2), 2), *SHAPE)
     exact = call("mul", shares, call("sub", above, sums))
-    stored, bias = call("cast", exact, dtype=dtype), total(exact, 0)
+    stored = call("cast", exact, dtype=DataType.BFloat16)
+    bias = call("cast", total(exact, 0), dtype=dtype)
     return Fusion((a, b), (bias,), (Write(stored, b),)) if writes else fusion([a, b], stored, bias)
 
 
@@ -39,13 +42,19 @@ def reads_of_last(program: Fusion, *tensors: torch.Tensor, strict: bool) -> int:
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_result_of_16_bits_is_read_where_more_would_be(strict: bool) -> None:
     given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
-    program = biased(*given, DataType.BFloat16)
+    program = biased(*given)
     assert reads_of_last(program, *given, strict=strict) == (3 if strict else 1)
+
+
+def test_a_result_of_more_bits_is_made_of_exact_values() -> None:
+    given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
+    program = biased(*given, DataType.Float)
+    assert reads_of_last(program, *given, strict=False) == 3
 
 
 def test_a_result_lies_as_it_did() -> None:
     given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
-    bound = bind(biased(*given, DataType.BFloat16), given)
+    bound = bind(biased(*given), given)
     stored, bias = bound.fusion.outputs
     turned = Fusion(bound.fusion.inputs, (lying(stored, (1, 0, 2)), bias))
     found = cut_region(turned, bound.layouts, H200, strict=False)
@@ -55,7 +64,7 @@ def test_a_result_lies_as_it_did() -> None:
 
 def test_what_is_written_in_place_is_not_read() -> None:
     given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
-    bound = bind(biased(*given, DataType.BFloat16, writes=True), given)
+    bound = bind(biased(*given, writes=True), given)
     found = [cut_region(bound.fusion, bound.layouts, H200, strict=s) for s in (True, False)]
     assert str(found[0]) == str(found[1])
 

@@ -1,12 +1,13 @@
 """Read what an earlier segment stored in 16 bits, rather than compute it again from more.
 
     segment 0: T12 = mul(T3, T11); T13 = cast(T12, dtype=bf16)      stores T13, a result
-    segment 1: T14 = sum(T12, dims=[0])                             reads what T12 is made of
-        =>   T14 = sum(cast(T13, dtype=f32), dims=[0])
+    segment 1: T14 = cast(sum(T12, dims=[0]), dtype=bf16)           reads what T12 is made of
+        =>   T14 = cast(sum(cast(T13, dtype=f32), dims=[0]), dtype=bf16)
 
 The gradient of a bias of attention scores is the sum, over all images, of the gradient of these,
 which reads two planes of rows that are reduced along themselves. What is stored is one. The terms
-are rounded before they are added then, as what travels between segments is, and as eager's are.
+are rounded before they are added then, as what travels between segments is, and as eager's are. Of
+what a result of more bits is made nothing is read so: eager has all bits of that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import again, call
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.segment.carry import bytes_of
@@ -27,7 +28,8 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     """The fusion of `segmented` with such values read; itself where none is, or where something is
     written in place. Whether that moves less is to be seen."""
     fusion = segmented.fusion
-    found = {} if fusion.writes else dict(_readers(segmented))
+    exact = fusion.tensors if fusion.writes else _exact_values(fusion)
+    found = {read: result for read, result in _readers(segmented) if read[0] not in exact}
     results = set(found.values())
     made = dict[TensorView, TensorView]()
 
@@ -75,6 +77,12 @@ def _readers(
         for store in segment.stores:
             if (exact := _exact(store.value)) is not None:
                 stored[exact] = store.value
+
+
+def _exact_values(fusion: Fusion) -> set[TensorView]:
+    """What results are made of without a rounding to 16 bits."""
+    rounded = {tv for tv in fusion.tensors if tv.dtype.is_reduced_precision}
+    return {*topological((tv for tv in fusion.outputs if tv not in rounded), rounded)}
 
 
 def _computed(segment: Segment) -> list[TensorView]:
