@@ -145,6 +145,12 @@ def test_short_rows_inside_of_the_long_ones_that_a_roll_cuts_are_read_whole() ->
     check(fusion([a], call("add", a, rolled(a, 1, 0))), x)
 
 
+def test_what_is_joined_to_nothing_is_read_whole_inside_of_long_rows() -> None:
+    x = torch.rand(196, 7).gt(0.5).expand(49, 196, 7)
+    (a,) = like(x)
+    check(fusion([a], cat(a, dim=2)), x)
+
+
 def test_values_are_computed_around_pads_and_cats() -> None:
     x, y = drawn(60, 75), drawn(60, 77)
     a, b = like(x, y)

@@ -60,24 +60,27 @@ def without_carries(found: VectorClass) -> tuple[Window, VectorClass] | None:
     carries would stay.
 
     They stay where a reshape makes them behind the store: T1[64, 24] of T0[6, 256], whose rows lie
-    apart, reads row (24*i0 + i1) / 256, however its own index is written.
+    apart, reads row (24*i0 + i1) / 256, however its own index is written. Nor may a window test an
+    index along short rows then that needed no test before.
     """
     group, lane = found.group, found.lane
-    row = _long_row(group, lane)
+    row = _long_row(group, lane, bool(group.windows))
     if lane is None or row is None:
         return None
     nests = tuple(replace(n, index=tuple(straight(f, lane) for f in n.index)) for n in group.nests)
     made = IterationClass(group.segment, nests)
-    if _long_row(made, lane) is not None:
+    if _long_row(made, lane, bool(made.windows)) is not None:
+        return None
+    if made.windows and row != _long_row(group, lane, is_guarded=True):
         return None
     return Window(row.place, row.modulus - lane.size + 1), replace(found, group=made)
 
 
-def _long_row(group: IterationClass, lane: IterDomain | None) -> Carry | None:
+def _long_row(group: IterationClass, lane: IterDomain | None, is_guarded: bool) -> Carry | None:
     """Where lanes come to the end of a row, if rows are long. Offsets may walk short rows inside of
     them as one; what is behind windows is guarded by the index along each."""
     if lane is None:
         return None
-    guarded = [form for nest in group.nests if group.windows for form in nest.index]
+    guarded = [form for nest in group.nests if is_guarded for form in nest.index]
     row = carry_of((*group.forms, *guarded), lane)
     return row if row is not None and row.modulus >= LONG * lane.size else None
