@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from tests.devices import copies, running_on
+from tests.devices import CPU, copies, here, running_on
 from tests.programs import H200, STRICT, UNCOMPILED, assert_same, check, plan_of, ptx_of
 from tests.random_fusions import LARGE, MEDIUM, SMALL, Sizes, random_fusion
 from thunder_fuser import pipeline
@@ -23,11 +23,14 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.source import Source
-from thunder_fuser.kernel.templates import draft
+from thunder_fuser.kernel.templates import Draft, draft, general, variants
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import arrange, tidy
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.evaluate import evaluate
+from thunder_fuser.runtime.kernels import KERNELS
+from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.segment.segment import Segment
 
 pytestmark = pytest.mark.sanitizer
 UNCOMPILED_PROGRAMS = 400
@@ -140,6 +143,38 @@ def test_programs_for_a_machine_of_several_multiprocessors_give_the_same_bits(
 def test_kernels_for_a_machine_of_the_size_of_an_h200_give_the_same_bits(batch: int) -> None:
     for seed in next(seeds(BATCH)):
         check_seed(seed, STRICT, MEDIUM)
+
+
+@pytest.mark.usefixtures("widest_host")
+def test_kernels_of_other_parameters_and_for_many_sizes_give_the_same_bits() -> None:
+    for seed in next(seeds(BATCH)):
+        program, arguments = random_fusion(seed, 14, MEDIUM)
+        with naming(seed, program):
+            plan = plan_of(program, *copies(arguments), options=STRICT)
+            wanted = evaluate(program, copies(arguments, CPU))
+            for position, segment in enumerate(plan.segmented.segments):
+                for found, other in _rivals(plan, position, segment):
+                    for got, want in zip(found.run(*copies(arguments)), wanted, strict=True):
+                        assert_same(got, want, f"{other.schedule}")
+
+
+def _rivals(plan: Plan, position: int, segment: Segment) -> Iterator[tuple[Plan, Draft]]:
+    """The plan with other kernels for a segment, which take the same; none for one of a program
+    that writes its arguments."""
+    model = plan.kernels[position]
+    if model is None or plan.segmented.fusion.writes:
+        return
+    target = pipeline.target_for(here())
+    preferred = draft(segment, target, strict=True)
+    for other in (*variants(segment, target, preferred), general(preferred, target)):
+        source = emit(other.lower(strict=True))
+        if (source.parameters, source.workspace_bytes, source.tickets) == (
+            model.parameters,
+            model.workspace_bytes,
+            model.tickets,
+        ):
+            launcher = KERNELS.launcher(source, target, STRICT)
+            yield plan.with_kernel(position, source, launcher), other
 
 
 @pytest.mark.parametrize("order", ["reverse", "shuffled"])
