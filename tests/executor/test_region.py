@@ -111,6 +111,13 @@ def test_what_torch_has_not_negated_yet_is_read_negated() -> None:
     torch.testing.assert_close(jfn(given), torch.sin(given) * 2)
 
 
+def test_what_torch_has_not_negated_yet_is_no_plain_tensor() -> None:
+    z = torch.randn(3, 5, dtype=torch.complex64)
+    jfn = jit(lambda x: x * 2 + 1)
+    for given in (z.imag, z.conj().imag, z.imag):  # of the same strides
+        torch.testing.assert_close(jfn(given), given * 2 + 1)
+
+
 def test_a_write_reaches_what_torch_has_not_conjugated_yet() -> None:
     x = torch.randn(3, 5, dtype=torch.complex64)
     given, expected = x.conj(), x.conj() * 2 + 1

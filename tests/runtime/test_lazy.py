@@ -24,13 +24,32 @@ def test_the_argument_takes_what_was_written_and_is_returned() -> None:
     given = resolved([lazy])
     given[0].mul_(2)
     other = torch.zeros(1)
-    assert returned([given[0], other], [lazy], given, True)[0] is lazy
+    assert returned([given[0], other], [lazy], given, [0])[0] is lazy
     assert torch.equal(lazy, expected)
 
 
 def test_memory_that_nothing_writes_is_left_alone() -> None:
     x = torch.randn(5, dtype=torch.complex64)
-    version = x._version
-    given = resolved([x.conj()])
-    returned([], [x.conj()], given, False)
+    lazy, version = x.conj(), x._version
+    given = resolved([lazy, lazy])
+    returned([], [lazy, lazy], given, [])
     assert x._version == version
+
+
+def test_what_is_only_read_does_not_undo_a_write() -> None:
+    x = torch.randn(5, dtype=torch.complex64)
+    expected, arguments = x * x.conj(), [x, x.conj()]
+    given = resolved(arguments)
+    given[0].mul_(given[1])
+    returned([], arguments, given, [0])
+    assert torch.equal(x, expected)
+
+
+def test_a_view_of_what_stands_in_is_one_of_the_argument() -> None:
+    x = torch.randn(12, dtype=torch.complex64)[2:].view(5, 2)
+    lazy = x.conj()
+    given = resolved([lazy])
+    (view,) = returned([given[0][1:, 1]], [lazy], given, [])
+    assert torch.equal(view, lazy[1:, 1])
+    x.zero_()
+    assert not view.any()

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from thunder.core.dtypes import is_complex_dtype
+from thunder.core.dtypes import to_torch_dtype
 from thunder.core.profile import annotate_for_profile
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
@@ -70,14 +70,14 @@ class FusedRegion:
         self.options = options
         self.last_used: FusionDefinition | None = None
         self._profiles: list[Profile] | None = None
-        self._key = tensor_key_function(map(_is_complex, self.inputs))
+        self._key = tensor_key_function(map(_dtype, self.inputs))
         self._has_numbers = not all(isinstance(p, TensorProxy) for p in self.inputs)
         entering = passed_through(self.bsyms, self.inputs)
         self._passed = tuple(entering.get(p.name) for p in self.outputs)
-        self._writes = any(prim_name(bsym) == WRITE_PRIM for bsym in bsyms)
-        self._works = self._writes or None in self._passed
+        self._written = _targets(bsyms, inputs)
+        self._works = bool(self._written) or None in self._passed
         self._over: dict[str, Any] = {}  # an output by the name of the input it is written over
-        self._guarded = _targets_that_may_be_leaves(bsyms, inputs)
+        self._guarded = _targets(bsyms, inputs, may_be_leaves=True)
         self.cache_clear()
 
     def __call__(self, *args: Any) -> Sequence[Any]:
@@ -102,6 +102,7 @@ class FusedRegion:
             for p, known in zip(self.outputs, self._passed, strict=True)
         )
         self._over[donor.name] = result
+        self._written = (*self._written, position)
 
     @property
     def computed(self) -> tuple[Any, ...]:
@@ -200,14 +201,12 @@ class FusedRegion:
         return fd, self._runner(fd, args)
 
     def _choose_resolved(self, given: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
-        """For arguments of which kernels would not read what torch does, but do of the `given`. A
-        real tensor is told so by the first of its class: to ask each costs more than it is
-        worth."""
+        """For arguments of which kernels would not read what torch does, but do of the `given`."""
         fd, run = self._choose(given)
 
         def run_resolved(args: Sequence[Any]) -> Sequence[Any]:
             given = resolved(args)
-            return returned(run(given), args, given, self._writes)
+            return returned(run(given), args, given, self._written)
 
         return fd, run_resolved
 
@@ -291,19 +290,21 @@ def region_of(bsym: BoundSymbol) -> FusedRegion | None:
     return call if isinstance(call, FusedRegion) else None
 
 
-def _is_complex(proxy: Any) -> bool | None:
+def _dtype(proxy: Any) -> torch.dtype | None:
     """Of a tensor; None for a number."""
-    return is_complex_dtype(proxy.dtype) if isinstance(proxy, TensorProxy) else None
+    return to_torch_dtype(proxy.dtype) if isinstance(proxy, TensorProxy) else None
 
 
-def _targets_that_may_be_leaves(
-    bsyms: Sequence[BoundSymbol], inputs: Sequence[Any]
+def _targets(
+    bsyms: Sequence[BoundSymbol], inputs: Sequence[Any], *, may_be_leaves: bool = False
 ) -> tuple[int, ...]:
-    """Positions of the inputs that torch refuses to write if they are leaves with a gradient."""
+    """Positions of the inputs that are written, or of those that torch refuses to write if they are
+    leaves with a gradient."""
     refs: dict[str, Ref] = {}
     targets: set[str] = set()
     for bsym in bsyms:
-        if prim_name(bsym) == WRITE_PRIM and bsym.kwargs.get("grad_enabled"):
+        is_meant = bsym.kwargs.get("grad_enabled") or not may_be_leaves
+        if prim_name(bsym) == WRITE_PRIM and is_meant:
             name = bsym.args[1].name
             targets.add(refs.get(name, Ref(name)).root)
         advance(bsym, refs)

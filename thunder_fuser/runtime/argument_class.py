@@ -19,6 +19,7 @@ from thunder_fuser.ir.tensor import TensorView
 Key: TypeAlias = tuple[object, ...]
 
 
+_OF_COMPLEX = (torch.float16, torch.float32, torch.float64)  # types of the parts of a number
 _OF_TENSOR = "{0}.shape, {0}.stride(), {0}.data_ptr() & 15, {0}.device"
 
 
@@ -31,11 +32,17 @@ def key_function(fusion: Fusion) -> Callable[..., Key]:
     )
 
 
-def tensor_key_function(are_complex: Iterable[bool | None]) -> Callable[..., Key]:
-    """A function from arguments to the key of the class that the tensors among them are of, those
-    that are complex or not: None is no tensor. Complex ones may be conjugated lazily."""
-    of_kind = {None: "", False: _OF_TENSOR, True: f"{_OF_TENSOR}, {{0}}.is_conj(), {{0}}.is_neg()"}
-    return _key(of_kind[kind] for kind in are_complex)
+def tensor_key_function(dtypes: Iterable[torch.dtype | None]) -> Callable[..., Key]:
+    """A function from arguments to the key of the class that the tensors among them are of, which
+    have these types: None is no tensor. Complex ones may be conjugated lazily, and parts of these,
+    which are real, negated."""
+    return _key("" if dtype is None else _OF_TENSOR + _bits(dtype) for dtype in dtypes)
+
+
+def _bits(dtype: torch.dtype) -> str:
+    if dtype.is_complex:
+        return ", {0}.is_conj(), {0}.is_neg()"
+    return ", {0}.is_neg()" if dtype in _OF_COMPLEX else ""
 
 
 def _key(fields: Iterable[str]) -> Callable[..., Key]:

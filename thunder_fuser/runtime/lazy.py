@@ -8,7 +8,7 @@ A kernel reads memory, so it is given what torch reads there, at the strides tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -26,16 +26,34 @@ def resolved(arguments: Sequence[Any]) -> Sequence[Any]:
 
 
 def returned(
-    made: Sequence[torch.Tensor], arguments: Sequence[Any], given: Sequence[Any], writes: bool
+    made: Sequence[torch.Tensor],
+    arguments: Sequence[Any],
+    given: Sequence[Any],
+    written: Collection[int],
 ) -> list[torch.Tensor]:
-    """What was `made` of the `given` in place of the arguments, which take what was written."""
+    """What was `made` of the `given` in place of the arguments, which take what was `written` at
+    their positions. What lies in memory of one of the given lies in that of the argument then."""
     if given is arguments:
         return list(made)
-    for argument, stand_in in zip(arguments, given, strict=True):
-        if writes and stand_in is not argument:
+    pairs = list(zip(arguments, given, strict=True))
+    for argument, stand_in in (pairs[k] for k in written):
+        if stand_in is not argument:
             argument.copy_(stand_in)
-    originals = dict(zip(map(id, given), arguments, strict=True))
-    return [originals.get(id(tensor), tensor) for tensor in made]
+    shown = {_memory(own): (a, own) for a, own in pairs if own is not a}
+    return [_shown(tensor, *shown.get(_memory(tensor), (tensor, tensor))) for tensor in made]
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    address: int = tensor.untyped_storage().data_ptr()
+    return address
+
+
+def _shown(tensor: torch.Tensor, argument: torch.Tensor, stand_in: torch.Tensor) -> torch.Tensor:
+    """`tensor`, or the view of the argument that it is of what stands in for that."""
+    if tensor is stand_in:
+        return argument
+    offset = tensor.storage_offset() - stand_in.storage_offset() + argument.storage_offset()
+    return argument.as_strided(tensor.shape, tensor.stride(), offset)
 
 
 def _resolved(tensor: torch.Tensor) -> torch.Tensor:
