@@ -105,3 +105,12 @@ def test_results_are_those_of_eager(order: str) -> None:
     found = run(program(*like(*tensors)), *tensors, options=Options(thread_order=order))
     wanted = exact(*(t.double() for t in tensors))
     torch.testing.assert_close(found[1].cpu().double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_square_of_a_sum_is_no_sum_of_the_plane() -> None:
+    x = torch.randn(64, 512)
+    (a,) = like(x)
+    less = call("sub", a, expand(reshape(call("max", a, dims=(1,)), 64, 1), 64, 512))
+    sums = total(less, 0)
+    whole = fusion([a], call("exp", less), total(call("mul", sums, sums), 0))
+    assert merge_sums(whole) is whole

@@ -267,3 +267,26 @@ def test_a_factor_that_varies_with_what_is_common_stays_in_the_terms() -> None:
     found, _ = evaluate(made, (x0, y0))
     exact = (x0.double() * y0.double()[:, None]).sum((1, 2))
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-3)
+
+
+def test_a_product_that_is_squared_is_a_factor_twice() -> None:
+    x, y = torch.rand(64, 8, 4096) + 0.5, torch.rand(64, 8, 4096) + 0.5
+    a, b = like(x, y)
+    product = call("mul", a, b)
+    whole = fusion(
+        [a, b], product, total(call("mul", product, product), 1, 2), total(product, 0, 2)
+    )
+    made = share_sums(whole, machine(8), nowhere)
+    assert made is not whole
+    for found, exact in zip(evaluate(made, (x, y)), evaluate(whole, (x, y)), strict=True):
+        torch.testing.assert_close(found, exact, rtol=1e-4, atol=0)
+
+
+def test_the_square_of_what_rows_have_one_of_leaves_something_to_sum() -> None:
+    x = torch.rand(256, 4096)
+    (a,) = like(x)
+    sums = expand(unsqueeze(total(a, 1), 1), 256, 4096)
+    whole = fusion([a], total(call("sin", a), 1), total(call("mul", sums, sums), 0, 1))
+    made = share_sums(whole, machine(8), nowhere)
+    for found, exact in zip(evaluate(made, (x,)), evaluate(whole, (x,)), strict=True):
+        torch.testing.assert_close(found, exact, rtol=1e-4, atol=0)

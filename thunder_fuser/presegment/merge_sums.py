@@ -60,10 +60,10 @@ def merge_sums(fusion: Fusion) -> Fusion:
 def _sums_in(terms: TensorView, planes: Container[tuple[int, int] | None]) -> _Sums | None:
     """Of one of `planes`, where the `terms` of another sum are such."""
     found, is_negative = factors_of(terms)
-    for factor in found:
-        down = _source(factor)
-        if down.is_of("sum") and is_summed(down) and plane_of(down) in planes:
-            weights = tuple(other for other in found if other is not factor)
+    for k, factor in enumerate(found):
+        down, weights = _source(factor), (*found[:k], *found[k + 1 :])
+        is_down = down.is_of("sum") and is_summed(down) and plane_of(down) in planes
+        if is_down and down not in topological(weights):  # as of a square, which needs it anyway
             return _Sums(down, weights, is_negative)
     return None
 

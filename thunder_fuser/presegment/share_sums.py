@@ -26,6 +26,7 @@ drawn out is infinite, and terms have both signs, the sum is infinite instead of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -283,7 +284,7 @@ class _Products:
         most = max(found, key=len, default=None)
         if most is None:
             return ordered
-        return self.needed[most], *(factor for factor in ordered if factor not in most)
+        return self.needed[most], *(Counter(ordered) - Counter(most)).elements()
 
     def ordered(self, factors: Sequence[TensorView]) -> tuple[TensorView, ...]:
         return tuple(sorted(map(self._first, factors), key=self._number))
@@ -322,8 +323,8 @@ def _parted(terms: TensorView, plane: _Plane) -> tuple[list[TensorView], list[Te
     of them at least; whether the sum is to be negated."""
     factors, is_negative = factors_of(terms)
     drawn = [f for f in factors if _is_of_rows(f, plane)]
-    drawn = drawn if len(drawn) < len(factors) else drawn[1:]
-    return drawn, [f for f in factors if f not in drawn], is_negative
+    kept = [f for f in factors if f not in drawn]
+    return (drawn, kept, is_negative) if kept else (drawn[1:], drawn[:1], is_negative)
 
 
 def factors_of(terms: TensorView) -> tuple[list[TensorView], bool]:
