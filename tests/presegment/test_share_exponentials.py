@@ -71,3 +71,28 @@ def test_rows_with_infinities_keep_their_sums() -> None:
     finite = torch.where(top.abs() == INFINITE, 0.0, top)
     torch.testing.assert_close(guarded, (x - finite).exp().sum(1), equal_nan=True)
     torch.testing.assert_close(plain, (x - top).exp().sum(1), equal_nan=True)
+
+
+def test_another_number_for_small_maxima_is_no_guard() -> None:
+    """As of softmax with a 1 in its denominator."""
+    x = floats(64, 512)
+    top = call("max", x, dims=(1,))
+    raised = call("where", call("lt", top, sc.constant(0)), sc.constant(0.0), top)
+    sums = (
+        total(call("exp", call("sub", x, expand(unsqueeze(m, 1), 64, 512))), 1)
+        for m in (top, raised)
+    )
+    whole = fusion([x], *sums)
+    assert share_exponentials(whole) is whole
+
+
+def test_maxima_of_rows_are_no_maxima_of_columns() -> None:
+    x = floats(64, 64)
+    top = call("max", x, dims=(1,))
+    is_infinite = call("eq", call("abs", top), sc.constant(float("inf")))
+    guarded = call("where", is_infinite, sc.constant(0.0), top)
+    rows = expand(unsqueeze(guarded, 1), 64, 64)
+    columns = expand(unsqueeze(top, 0), 64, 64)
+    sums = (total(call("exp", call("sub", x, m)), 1) for m in (rows, columns))
+    whole = fusion([x], *sums)
+    assert share_exponentials(whole) is whole

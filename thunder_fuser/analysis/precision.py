@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from math import prod
+from math import inf, isfinite, prod
 
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import Family, OpDef
 
@@ -226,10 +227,41 @@ def is_guarded(tv: TensorView) -> bool:
     """True where `distance_from_max` is from a number if the maximum is infinite."""
     top = tv
     while top.definition is not None and top.definition.op.name != "max":
-        if top.definition.op.name == "where":
+        if _of_finite(top) is not None:
             return True
         top = top.definition.tensors[-1]
     return False
+
+
+def _of_finite(tv: TensorView) -> TensorView | None:
+    """m where `tv` is that, or a number wherever it is infinite."""
+    match tv.definition:
+        case Expr(OpDef(name="where"), (TensorView() as is_infinite, number, TensorView() as m)):
+            tested = _infinite(behind_views(is_infinite))
+            is_told = tested is not None and behind_views(tested) is behind_views(m)
+            return m if is_told and _is_finite(number) else None
+    return None
+
+
+def _infinite(tv: TensorView) -> TensorView | None:
+    """What `tv` tells to be infinite."""
+    match tv.definition:
+        case Expr(OpDef(name="isinf"), (TensorView() as m,)):
+            return m
+        case Expr(OpDef(name="eq"), (TensorView(definition=Expr(OpDef(name="abs"), (m,))), number)):
+            is_told = isinstance(number, Constant) and number.value == inf
+            return m if is_told and isinstance(m, TensorView) else None
+    return None
+
+
+def _is_finite(value: Value) -> bool:
+    if isinstance(value, TensorView):
+        return value.family is Family.FULL and _is_finite(value.expr.inputs[0])
+    return (
+        isinstance(value, Constant)
+        and isinstance(value.value, float | int)
+        and isfinite(value.value)
+    )
 
 
 def _max_of(
@@ -238,8 +270,8 @@ def _max_of(
     while True:
         top = behind_views(top)
         match top.definition:
-            case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
-                top = source
+            case Expr(OpDef(name="where")) if (of_finite := _of_finite(top)) is not None:
+                top = of_finite
             case Expr(OpDef(name="max"), (TensorView() as source,)):
                 return top if same(source) is same(x) else None
             case _:

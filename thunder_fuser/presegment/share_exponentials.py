@@ -9,6 +9,7 @@ of a row is infinite where its maximum is, and 0 where all of it is minus infini
 
 from __future__ import annotations
 
+from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.precision import distance_from_max, is_guarded
 from thunder_fuser.analysis.reductions import terms_of
 from thunder_fuser.ir import scalar as sc
@@ -49,6 +50,7 @@ def share_exponentials(fusion: Fusion) -> Fusion:
 def _maximum_below(tv: TensorView) -> TensorView | None:
     """The maximum m of x where `tv` is a sum of exp(x - m), guarded or not, over the same axes."""
     top = distance_from_max(terms_of(tv)) if tv.is_of("sum") else None
-    if top is None or top.dtype is not tv.dtype:
+    if top is None or top.dtype is not tv.dtype or top.expr.dims() != tv.expr.dims():
         return None
-    return top if top.expr.dims() == tv.expr.dims() else None
+    (x,) = top.expr.tensors
+    return top if reads_in_place(terms_of(tv), x, top, top.expr.dims()) else None
