@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import check, expand, fusion, like, unsqueeze
+from tests.programs import chain, check, expand, full, fusion, ints, like, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
@@ -109,3 +109,32 @@ def test_infinite_factors_stay_with_strict() -> None:
     ones = call("full", sc.constant(1.0), shape=shape, dtype=DataType.Float)
     terms = call("mul", expand(b, ROWS, CLASSES), chosen(i, ones))
     check(fusion([i, b], call("sum", terms, dims=(1,))), index, w, options=Options(strict=True))
+
+
+@pytest.mark.parametrize("case", ["fractions", "flags", "limit", "rank"])
+def test_an_index_is_a_place_of_as_many_dims(case: str) -> None:
+    """Fractions name no place, flags several, and a limit above the row's is no check of it."""
+    x, index = torch.randn(32, 64), torch.randint(128, (32,))
+    if case == "fractions":
+        index = torch.rand(32) * 64
+    elif case == "flags":
+        index = index > 64
+    elif case == "rank":
+        x, index = torch.randn(4, 64, 64), torch.randint(64, (64,))
+    a, b = like(x, index)
+    rows, numbers = (
+        index.shape[0],
+        call("iota", *ints([0, 1]), length=ints([64]), dtype=DataType.Int),
+    )
+    kinds = {"fractions": DataType.Float, "flags": DataType.Bool}
+    numbers = call("cast", numbers, dtype=kinds.get(case, DataType.Int))
+    chosen = call("in_range", b, sc.constant(128)) if case == "limit" else b
+    mask = call(
+        "eq", expand(unsqueeze(numbers, 0), rows, 64), expand(unsqueeze(chosen, 1), rows, 64)
+    )
+    dim = x.ndim - 1
+    picked_out = total(call("where", mask, a, full(0.0, *x.shape)), dim)
+    whole = fusion([a, b], total(chain(a, "exp"), dim), picked_out)
+    made = pick_terms(whole)
+    for found, exact in zip(evaluate(made, (x, index)), evaluate(whole, (x, index)), strict=True):
+        torch.testing.assert_close(found, exact)

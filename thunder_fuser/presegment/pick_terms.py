@@ -17,10 +17,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from thunder_fuser.analysis.reductions import is_reduction, terms_of
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView, Value, is_zero
 from thunder_fuser.ops import Family, OpDef
 from thunder_fuser.presegment.stages import part, reshaped
@@ -81,20 +83,22 @@ def _chosen(tv: TensorView, dim: int) -> Chosen | None:
     """What an index along `dim` leaves of a tensor; None for others."""
     match tv.definition:
         case Expr(OpDef(name="where"), (TensorView() as mask, value, other)):
-            index = _index(mask, dim) if is_zero(other) else None
-            is_whole = isinstance(value, TensorView) and value.shape == tv.shape
-            if index is None or not is_whole or not isinstance(value, TensorView):
+            is_whole = isinstance(value, TensorView) and value.shape == mask.shape == tv.shape
+            index = _index(mask, dim) if is_whole and is_zero(other) else None
+            if index is None or not isinstance(value, TensorView):
                 return None
             return Chosen(dim, index, value)
         case Expr(OpDef(name="cast" | "neg"), (TensorView() as source,)) as expr:
             found = _chosen(source, dim)
             return None if found is None else found._replace(value=again(expr, (found.value,)))
         case Expr(OpDef(name="mul" | "div"), (TensorView() as left, other)) as expr:
-            if (found := _chosen(left, dim)) is not None:
+            found = _chosen(left, dim) if left.shape == tv.shape else None
+            if found is not None:
                 return found._replace(value=again(expr, (found.value, other)))
     match tv.definition:
         case Expr(OpDef(name="mul"), (other, TensorView() as right)) as expr:
-            if (found := _chosen(right, dim)) is not None:
+            found = _chosen(right, dim) if right.shape == tv.shape else None
+            if found is not None:
                 return found._replace(value=again(expr, (other, found.value)))
     return None
 
@@ -105,7 +109,9 @@ def _index(mask: TensorView, dim: int) -> TensorView | None:
         case Expr(OpDef(name="eq"), (TensorView() as a, TensorView() as b)):
             for places, index in ((a, b), (b, a)):
                 size = mask.shape[dim]
-                if size > 1 and _are_places(places, dim, size) and is_same(index, dim):
+                is_index = index.ndim == mask.ndim and index.dtype.is_integral
+                are_places = places.ndim == mask.ndim and _are_places(places, dim, size)
+                if size > 1 and is_index and are_places and is_same(index, dim):
                     return part(index, dim, 0, 1)
     return None
 
@@ -117,11 +123,18 @@ def _are_places(tv: TensorView, dim: int, size: int) -> bool:
     ):
         return False
     while tv.is_of("broadcast", "broadcast_in_dim", "expand", "cast", "reshape"):
+        if not _tells_apart(tv.dtype, size):
+            return False
         (tv,) = tv.expr.tensors
     if tv.family is not Family.IOTA or tv.dtype.is_floating:
         return False
     start, step = tv.expr.inputs
     return tv.shape == (size,) and start == sc.constant(0) and step == sc.constant(1)
+
+
+def _tells_apart(dtype: DataType, size: int) -> bool:
+    """True for integers of which there is one for each of so many places."""
+    return dtype.is_integral and size <= 1 << (8 * dtype.itemsize - 1)
 
 
 def is_same(tv: TensorView, dim: int) -> bool:
@@ -140,7 +153,7 @@ def _picked(chosen: Chosen) -> TensorView | None:
     dim, index, value = chosen
     size, zero = value.shape[dim], sc.constant(0)
     at_least, below = call("ge", index, zero), call("lt", index, sc.constant(size))
-    is_place = None if _is_checked(index) else call("bitwise_and", at_least, below)
+    is_place = None if _is_checked(index, size) else call("bitwise_and", at_least, below)
     if is_same(value, dim):
         found = part(value, dim, 0, 1)
     elif _is_of_memory(value):
@@ -151,11 +164,16 @@ def _picked(chosen: Chosen) -> TensorView | None:
     return found if is_place is None else call("where", is_place, found, zero)
 
 
-def _is_checked(index: TensorView) -> bool:
-    """True for an index that is a place, or an error."""
+def _is_checked(index: TensorView, size: int) -> bool:
+    """True for an index that is one of so many places, or an error."""
     while index.is_of("slice", "broadcast", "broadcast_in_dim", "expand", "cast"):
+        if not _tells_apart(index.dtype, size):
+            return False
         (index,) = index.expr.tensors
-    return index.is_of("in_range")
+    match index.definition:
+        case Expr(OpDef(name="in_range"), (_, Constant(int() as limit))):
+            return limit <= size
+    return False
 
 
 def _is_of_memory(tv: TensorView) -> bool:
