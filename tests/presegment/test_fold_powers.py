@@ -5,8 +5,9 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
+import torch
 
-from tests.programs import chain
+from tests.programs import chain, like, plan_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -23,7 +24,7 @@ def power(dtype: DataType, exponent: Scalar | float) -> Fusion:
 
 
 FORMS = {
-    1.0: "  return T0",
+    1.0: "  T1: f32[i4] = set(T0)\n  return T1",
     2.0: "  T1: f32[i4] = mul(T0, T0)\n  return T1",
     3.0: "  T1: f32[i4] = mul(T0, T0)\n  T2: f32[i4] = mul(T1, T0)\n  return T2",
     0.5: "  T1: f32[i4] = sqrt(T0)\n  return T1",
@@ -97,3 +98,11 @@ def test_a_power_of_a_power_is_folded_from_the_inside() -> None:
           T0 <- T1
           return T3
         }""")
+
+
+def test_a_power_of_one_shares_no_memory(device: torch.device) -> None:
+    x = torch.randn(4).to(device)
+    program = Fusion((a := like(x)[0],), (call("pow", a, sc.constant(1.0)),))
+    (found,) = plan_of(program, x).run(x)
+    assert torch.equal(found, x)
+    assert found.data_ptr() != x.data_ptr()

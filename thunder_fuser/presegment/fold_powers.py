@@ -1,7 +1,7 @@
 """Write a power with a small constant exponent as torch computes it.
 
     T1 = pow(T0, 2.0)    =>    T1 = mul(T0, T0)
-    T1 = pow(T0, 1.0)    =>    T1 = T0
+    T1 = pow(T0, 1.0)    =>    T1 = set(T0)    which shares no memory with T0
     T1 = div(1.0, T0)    =>    T1 = reciprocal(T0)
 
 Only floating-point powers: torch's own kernels make the same choice for 2, 3, 0.5, -0.5, -1 and -2.
@@ -20,7 +20,7 @@ from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
 
 _FORMS: dict[float, Callable[[TensorView], TensorView]] = {
-    1.0: lambda x: x,
+    1.0: lambda x: call("set", x),
     2.0: lambda x: call("mul", x, x),
     3.0: lambda x: call("mul", call("mul", x, x), x),
     0.5: lambda x: call("sqrt", x),
