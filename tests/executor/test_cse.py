@@ -74,3 +74,12 @@ def test_two_draws_stay_two() -> None:
     a, b, c, d = jit(program)(torch.zeros(16))
     assert not torch.equal(a, b)
     assert not torch.equal(c, d)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("evaluator", [True, False])
+def test_zeros_of_two_signs_are_two_numbers(evaluator: bool) -> None:
+    jfn = jit(lambda x: (1 / (x * 0.0), 1 / (x * -0.0)), fuser_evaluator=evaluator)
+    above, below = jfn(torch.ones(3))
+    assert (above > 0).all()
+    assert (below < 0).all()

@@ -23,6 +23,7 @@ from thunder.core.transform_common import NON_FUNCTIONAL_OPS
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.inplace import is_certain_view
 from thunder_fuser.executor.storage import Storages, leaves, rebuilt, sources_of_views
+from thunder_fuser.ir.scalar import Number, number_bits
 
 # Prims of Thunder 0.2.6 that draw random numbers; not all of them carry RANDOM_OP.
 RANDOM_PRIMS = frozenset(
@@ -41,6 +42,12 @@ Renames = dict[Any, Proxy]
 Merge = Callable[[BoundSymbol, Renames, dict[Any, BoundSymbol]], "BoundSymbol | None"]
 
 
+def _expression(bsym: BoundSymbol) -> object:
+    """What equal expressions have in common: -0.0 is another number than 0.0."""
+    numbers = (v for v in bsym.flat_args if isinstance(v, Number))
+    return bsym.rhs, *map(number_bits, numbers)
+
+
 def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> TraceCtx:
     """The trace with equal expressions computed once; arguments and outputs are deduplicated."""
     returned = {p.name for p in trace.bound_symbols[-1].flat_proxy_args}
@@ -54,7 +61,7 @@ def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> Trac
         if not _is_functional(bsym, storages):
             return bsym
         try:
-            first = seen.setdefault(bsym.rhs, bsym)
+            first = seen.setdefault(_expression(bsym), bsym)
         except TypeError:  # an argument without a hash
             return bsym
         if first is bsym or first._executor is not bsym._executor:

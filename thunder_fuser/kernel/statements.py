@@ -23,7 +23,7 @@ from thunder_fuser.analysis.digits import ZERO, Form, format_form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.ir.scalar import Number, format_number
+from thunder_fuser.ir.scalar import Number, format_number, number_bits
 from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
@@ -48,12 +48,22 @@ class Variable:
     is_from_one: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal:
-    """A number that is known, as one of `dtype`."""
+    """A number that is known, as one of `dtype`. -0.0 is another one than 0.0."""
 
     value: Number
     dtype: DataType
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.dtype, number_bits(self.value)
 
 
 Operand: TypeAlias = Variable | Literal
