@@ -74,3 +74,10 @@ def test_strict_scales_before_it_masks_as_the_trace_does() -> None:
     x, mask = torch.full((5, 33), 3e38), torch.rand(5, 33) < 0.5
     found = program(torch.float32, 1.25, first=True)  # infinity, or infinity times 0
     check(found, x, mask, options=Options(strict=True))
+
+
+def test_a_mask_of_fewer_digits_keeps_its_scale() -> None:
+    x, flags = like(torch.randn(64), torch.rand(64) > 0.5)
+    mask = call("cast", flags, dtype=DataType.BFloat16)
+    whole = fusion([x, flags], call("mul", call("mul", x, mask), sc.constant(1.1111)))
+    assert scale_masks(whole) is whole

@@ -31,7 +31,7 @@ def _scale(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         return None
     factors = [factor for value in inputs for factor in _factors(value, tv.dtype)]
     scales = [f for f in factors if _is_scale(f)]
-    masks = [f for f in factors if _is_mask(f)]
+    masks = [f for f in factors if _is_mask(f, tv.dtype)]
     others = [f for f in factors if f not in scales and f not in masks]
     if len(factors) != 3 or not len(scales) == len(masks) == len(others) == 1:
         return None
@@ -52,8 +52,8 @@ def _is_scale(value: Value) -> bool:
     return False
 
 
-def _is_mask(value: Value) -> bool:
+def _is_mask(value: Value, dtype: DataType) -> bool:
     match value:
         case TensorView(definition=Expr(OpDef(name="cast"), (TensorView(dtype=DataType.Bool),))):
-            return True
+            return value.dtype is dtype  # which has the digits of the scale
     return False
