@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.devices import ORDERS
 from tests.programs import (
@@ -23,6 +24,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.presegment.slice_first import slice_first
+from thunder_fuser.runtime.evaluate import evaluate
 
 x0, w0 = whole(8, 6, 64), whole(1, 6, 1)
 x, w = like(x0, w0)
@@ -119,3 +121,13 @@ UNCUT: dict[str, Fusion] = {
 @pytest.mark.parametrize("name", UNCUT)
 def test_others_stay(name: str) -> None:
     assert slice_first(UNCUT[name]) is UNCUT[name]
+
+
+def test_a_reshape_that_splits_no_dim_is_none_of_its_turns() -> None:
+    x = torch.randn(256, 6, 4)
+    (a,) = like(x)
+    less = call("sub", a, expand(unsqueeze(total(a, 0), 0), 256, 6, 4))
+    parts = reshape(less, 256, 8, 3)
+    whole = fusion([a], *(call("exp", piece(parts, 2, k, k + 1)) for k in (1, 2)))
+    for found, exact in zip(evaluate(slice_first(whole), (x,)), evaluate(whole, (x,)), strict=True):
+        torch.testing.assert_close(found, exact)

@@ -127,7 +127,8 @@ def _before(tv: TensorView, cut: Stretch) -> Stretch | None:
         first, last = cut.start * behind, cut.end * behind
         if outer == before and cut.step == 1 and first % inner == last % inner == 0:
             return Stretch(own, first // inner, last // inner)
-        if inner == behind and cut.size == 1 and size * outer == before * tv.shape[dim]:
+        is_split = inner == behind and size % tv.shape[dim] == 0
+        if is_split and cut.size == 1 and size * outer == before * tv.shape[dim]:
             return Stretch(own, cut.start, size, tv.shape[dim])
     return None
 
