@@ -91,3 +91,14 @@ def test_values_stay_what_they_are() -> None:
     assert made is not program
     for got, want in zip(evaluate(made, [values]), evaluate(program, [values]), strict=True):
         assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_operands_of_fewer_dims_are_broadcast_as_they_were(rank: int) -> None:
+    x, w = torch.randn(2048, 512), torch.randn([2048][:rank])
+    a, b = like(x, w)
+    sums = total(call("mul", permute(a, 1, 0), b), 1)
+    whole = fusion([a, b], sums, total(a, 1), call("max", chain(a, "exp"), dims=(0,)))
+    made = undo_turns(whole, machine(132))
+    for found, exact in zip(evaluate(made, (x, w)), evaluate(whole, (x, w)), strict=True):
+        torch.testing.assert_close(found, exact, rtol=1e-4, atol=1e-3)

@@ -29,6 +29,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
+from thunder_fuser.presegment.stages import reshaped
 from thunder_fuser.target import Target
 
 Order = tuple[int, ...]  # the dim of what is permuted that each dim of the result is
@@ -140,6 +141,9 @@ def _undone(tv: TensorView, order: Order) -> TensorView:
     made = tv.definition
     if made is not None and made.op.name == "permute" and made.dims() == order:
         return made.tensors[0]
+    if not tv.ndim:
+        return tv
+    tv = reshaped(tv, (*[1] * (len(order) - tv.ndim), *tv.shape))  # as it is broadcast
     return call("permute", tv, dims=tuple(order.index(d) for d in range(tv.ndim)))
 
 
