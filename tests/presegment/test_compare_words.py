@@ -75,3 +75,10 @@ def test_words_about_the_ends_are_those_of_numbers_below(
     rounded = torch.tensor(bound, dtype=torch.float32)
     wanted = numbers.float() < rounded
     assert torch.equal(torch_ops.tf_philox_within(int(first), int(count), *where, CPU), wanted)
+
+
+def test_every_number_is_below_a_bound_that_no_float_is() -> None:
+    attrs = {"shape": (sc.constant(64),), "dtype": DataType.Float}
+    drawn = call("uniform", *map(sc.constant, (0.0, 1.0, 3, 0)), **attrs)
+    whole = Fusion((), (call("lt", drawn, sc.constant(1e300)),))
+    assert compare_words(whole) is whole

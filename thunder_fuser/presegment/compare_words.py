@@ -44,7 +44,7 @@ def _compare(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
             ) as number,
             Constant(float() | int() as bound),
         ) if bound > 0:
-            first, count = _words_below(bound, number.dtype)
+            first, count = _words_below(min(bound, 2.0), number.dtype)  # none is above 1
             if count < len(_WORDS):
                 key = (sc.constant(first), sc.constant(count), seed, offset)
                 return call("drawn_within", *key, shape=drawn.attr("shape"))
