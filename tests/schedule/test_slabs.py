@@ -5,12 +5,25 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+import torch
 
-from tests.programs import chain, expand, patches, permute, swapped, unsqueeze
+from tests.programs import (
+    chain,
+    check,
+    expand,
+    fusion,
+    like,
+    patches,
+    permute,
+    swapped,
+    unsqueeze,
+    whole,
+)
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout, offset_of
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.kernel.lower import lower
@@ -242,3 +255,14 @@ def test_threads_side_by_side_meet_no_bank_twice(extent: int, itemsize: int, lan
         places = product(range(WARP // vectors), range(vectors))
         words = {(v * run + lane * extent + row) * itemsize // 4 for row, v in places}
         assert len({word % 32 for word in words}) == len(words)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("widest_host", "device")
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16], ids=str)
+def test_what_images_have_one_of_per_channel_is_no_plane(dtype: torch.dtype) -> None:
+    x, y = whole(8, 48, 1517, dtype=dtype), whole(8, 1517, 48, dtype=dtype)
+    a, b, c = like(x, y, s := whole(8, 48))
+    both = call("add", permute(a, 0, 2, 1), b)
+    told = call("ne", expand(unsqueeze(c, 1), 8, 1517, 48), sc.constant(1))
+    check(fusion([a, b, c], call("where", told, both, sc.constant(3))), x, y, s)

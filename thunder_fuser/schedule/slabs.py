@@ -106,6 +106,14 @@ class SlabTile(Tile):
         order = "" if self.order is None else ", in two orders"
         return f"slabs of {self.down.size} x {self.side}{order}"
 
+    def turned(self, offset: Form) -> Form | None:
+        """What has one row for many places of `across`, as of each of the images that are one axis
+        with it, lies in no such rows."""
+        across = self.across if self.lane is None else self.lane
+        if self.order is None and weight(offset, across) != self.down.size:
+            return None
+        return super().turned(offset)
+
     def begin(self, offset: Form) -> Form:
         """A vector may begin anywhere in a row, and goes on in the next one."""
         lane = {} if self.lane is None else {self.lane: ZERO}
