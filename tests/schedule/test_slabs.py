@@ -258,7 +258,7 @@ def test_threads_side_by_side_meet_no_bank_twice(extent: int, itemsize: int, lan
 
 
 @pytest.mark.sanitizer
-@pytest.mark.usefixtures("widest_host", "device")
+@pytest.mark.usefixtures("device", "widest_host")
 @pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16], ids=str)
 def test_what_images_have_one_of_per_channel_is_no_plane(dtype: torch.dtype) -> None:
     x, y = whole(8, 48, 1517, dtype=dtype), whole(8, 1517, 48, dtype=dtype)
