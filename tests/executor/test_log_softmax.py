@@ -96,3 +96,15 @@ def test_the_backward_keeps_the_result_or_two_numbers_per_row() -> None:
 @ON_EVERY_DEVICE
 def test_what_has_no_element_is_left_to_thunder() -> None:
     check(lambda x: F.log_softmax(x, 0) + 1, torch.randn(3, 0, requires_grad=True))
+
+
+@pytest.mark.usefixtures("widest_host")
+def test_scores_that_are_masked_by_the_least_number_have_an_entropy() -> None:
+    """A piece of a long row that has no others sums to minus infinity, which counts for nothing."""
+    x = torch.randn(2, 1 << 17)
+    x[:, : 1 << 16] = torch.finfo(torch.float32).min
+
+    def entropy(x: torch.Tensor) -> torch.Tensor:
+        return torch.logsumexp(x, -1) - (torch.softmax(x, -1) * x).sum(-1)
+
+    torch.testing.assert_close(jit(entropy)(x), entropy(x))

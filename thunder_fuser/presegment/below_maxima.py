@@ -213,7 +213,7 @@ class Pieces:
         plain = self._sum(*below.scaled)
         if below.raised is not None:
             scale = call("exp", self._step(below.top))
-            total, plain = call("mul", scale, total), call("mul", scale, plain)
+            total, plain = (call("mul", scale, _unless(scale, t)) for t in (total, plain))
         if (moved := self._moved_by(below.steps)) is not None:
             total = call("add", total, call("mul", plain, moved))
         made = call("sum", total, dims=(len(self.shape) - 1,))
@@ -251,6 +251,13 @@ class Pieces:
             step = call("sub", own, _spread(most, own.shape))
             self.steps[top] = nearest_finite(step)
         return self.steps[top]
+
+
+def _unless(scale: TensorView, total: TensorView) -> TensorView:
+    """A finite sum where the scale is 0: that of a piece far below the row's maximum may overflow,
+    as one of masked scores does that are the least of numbers."""
+    is_gone = call("eq", scale, sc.constant(0.0))
+    return call("where", is_gone, nearest_finite(total), total)
 
 
 def _some(value: TensorView | None) -> tuple[TensorView, ...]:
