@@ -59,3 +59,14 @@ def test_turned_rows_are_one_launch() -> None:
     given = program(*like(x))
     assert len(plan_of(given, x).segmented.segments) == 1
     check(given, x, orders=ORDERS)
+
+
+def test_two_results_of_which_neither_is_made_of_the_other_lie_as_they_did() -> None:
+    """Both would be views of one: in torch a reshape of turned heads is a copy of these."""
+    (x,) = like(torch.randn(BATCH, HEADS, TOKENS, WIDTH))
+    rows = below(x)
+    heads = call("permute", rows, dims=(0, 2, 1, 3))
+    apart = fusion([x], turned(rows), reshape(rows, BATCH, HEADS * TOKENS, WIDTH))
+    assert lay_results(apart) is apart
+    both = fusion([x], reshape(heads, BATCH, TOKENS, HEADS * WIDTH), heads)
+    assert lay_results(both) is both

@@ -12,12 +12,13 @@ stores: of T3 an axis has the rows of several heads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from thunder_fuser.analysis.digits import ZERO, atom, inverted, weight_of
-from thunder_fuser.analysis.layout import Layout, dense_strides, linear, offset_of
+from thunder_fuser.analysis.layout import Layout, dense_strides, linear, offset_of, output_layout
 from thunder_fuser.analysis.reductions import is_along
-from thunder_fuser.analysis.views import Chain, follow
+from thunder_fuser.analysis.views import Chain, follow, view_of
 from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lying, rewrite
@@ -29,11 +30,12 @@ def lay_results(fusion: Fusion) -> Fusion:
     along = set(filter(is_along, fusion.tensors))
     given = {*fusion.inputs, *fusion.outputs}
     orders: dict[TensorView, tuple[int, ...]] = {}
-    for tv in fusion.outputs if along else ():
-        chain = follow(tv, lambda _: False)
+    chains = {tv: follow(tv, lambda _: False) for tv in (fusion.outputs if along else ())}
+    for tv, chain in chains.items():
         if chain is None or chain.root in given or along.isdisjoint(topological([chain.root])):
             continue
-        order = _order(tv, chain)
+        others = [o for o, c in chains.items() if o is not tv and c and c.root is chain.root]
+        order = None if others and not _is_copied_for(tv, chain, others) else _order(tv, chain)
         if order is not None:
             orders.setdefault(chain.root, order)
 
@@ -44,6 +46,13 @@ def lay_results(fusion: Fusion) -> Fusion:
         return lying(made, orders[tv])
 
     return rewrite(fusion, rule) if orders else fusion
+
+
+def _is_copied_for(tv: TensorView, chain: Chain, others: Sequence[TensorView]) -> bool:
+    """True for a result that torch copies out of the root and the others are made of: they share
+    its memory there, as two that torch copies, or a view and what is copied of it, do not."""
+    is_copied = view_of(tv, chain, output_layout(chain.root)) is None
+    return is_copied and all(tv in topological([other]) for other in others)
 
 
 def _order(tv: TensorView, chain: Chain) -> tuple[int, ...] | None:
