@@ -86,3 +86,9 @@ OTHERS = {
 def test_others_stay(name: str) -> None:
     x, results = OTHERS[name]
     assert not is_rewritten(x, *results)
+
+
+def test_columns_are_of_no_rows_that_were_rounded() -> None:
+    x = floats(2048, 2048)
+    rounded = call("cast", call("cast", x, dtype=DataType.BFloat16), dtype=DataType.Float)
+    assert not is_rewritten(x, *joined(rounded, 1), *joined(x, 0))

@@ -157,8 +157,8 @@ def _pair(reductions: Sequence[TensorView], dim: int) -> tuple[TensorView, Tenso
 
 
 def _are_alike(a: Value, b: Value) -> bool:
-    """True for one value, or two that are computed alike but for roundings in between."""
-    a, b = _wide(a), _wide(b)
+    """True for one value, or two that are computed alike but for roundings of `b` in between."""
+    b = _wide(b)
     if a is b or a == b:
         return True
     if not (isinstance(a, TensorView) and isinstance(b, TensorView)):
