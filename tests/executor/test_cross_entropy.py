@@ -229,3 +229,12 @@ def test_probabilities_as_targets_have_thunders_gradient(smoothing: float) -> No
 
     t = torch.softmax(torch.randn(ROWS, CLASSES), 1)
     check(program, torch.randn(ROWS, CLASSES, requires_grad=True), t)
+
+
+def test_smoothing_keeps_the_digits_of_logits_far_from_zero() -> None:
+    x, t = torch.randn(64, 50) + 1000, torch.randint(50, (64,))
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, t, label_smoothing=0.1)
+
+    torch.testing.assert_close(jit(loss)(x).double(), loss(x.double()), rtol=3e-6, atol=0)

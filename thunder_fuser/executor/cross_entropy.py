@@ -60,12 +60,12 @@ def compute(
     top = ltorch.amax(wide, 1, True)
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
-    wanted = at_target(wide, target, is_counted)
-    if smoothing:
-        share = ltorch.mul(ltorch.true_divide(ltorch.sum(wide, 1), classes), smoothing)
-        wanted = ltorch.add(ltorch.mul(wanted, 1.0 - smoothing), share)
-    picked = ltorch.sub(wanted, ltorch.squeeze(top, 1))
-    distance = ltorch.sub(ltorch.squeeze(log_sum, 1), picked)
+    most = ltorch.squeeze(top, 1)
+    wanted = ltorch.sub(at_target(wide, target, is_counted), most)
+    if smoothing:  # of differences: logits may lie far from 0
+        mean = ltorch.sub(ltorch.true_divide(ltorch.sum(wide, 1), classes), most)
+        wanted = ltorch.add(ltorch.mul(wanted, 1.0 - smoothing), ltorch.mul(mean, smoothing))
+    distance = ltorch.sub(ltorch.squeeze(log_sum, 1), wanted)
     total, count = reduced(distance, is_counted, reduction)
     loss = ltorch.to(total, a.dtype)
 
