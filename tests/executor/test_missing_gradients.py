@@ -32,6 +32,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "minimum of equals": lambda x: torch.minimum(x * 2, x + x),
     "remainder": lambda x: torch.remainder(x, 0.3) * 2,
     "remainder by a tensor": lambda x: torch.remainder(x, x * x + 0.5),
+    "remainder by a tenth": lambda x: torch.remainder(torch.ones_like(x), x * 0 + 0.1),
     "round": lambda x: x * torch.round(x * 3),
     "signbit": lambda x: torch.where(torch.signbit(x), x, x * x),
     "straight through": lambda x: x * 2 + (torch.floor(x * 3) - x),

@@ -53,13 +53,15 @@ def _lerp(start: Any, end: Any, weight: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    """a - floor(a / b) * b"""
+    """a - n * b, with the whole number n of which the remainder is left: a / b is rounded up to the
+    next one where it is near below that."""
     result = prims.remainder(a, b)
     g = get_grad(result)
     if isinstance(a, TensorProxy):
         put_grad(a, g)
     if isinstance(b, TensorProxy):
-        put_grad(b, ltorch.neg(ltorch.mul(g, ltorch.floor(ltorch.true_divide(a, b)))))
+        times = ltorch.round(ltorch.true_divide(ltorch.sub(a, result), b))
+        put_grad(b, ltorch.neg(ltorch.mul(g, times)))
     return result
 
 
