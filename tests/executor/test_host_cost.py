@@ -17,8 +17,8 @@ from thunder_fuser.executor.region import FusedRegion
 # Measured on an H200: 6.7 us for one kernel and one output, 9.9 us for RoPE's three outputs. About
 # 0.1 us of it is each function called: what adds to these counts is seen there.
 PYTHON_CALLS = 6  # region, key, program, plan and launch
-CALLS = 18  # of two inputs and one output, built-in functions included
-CALLS_PER_TENSOR = 3  # a stride or an allocation, a pointer, and one spare
+CALLS = 20  # of two inputs and one output, built-in functions included
+CALLS_PER_TENSOR = 4  # a stride or an allocation, a pointer, a bit, and one spare
 
 
 def calls(call: FusedRegion, *args: torch.Tensor) -> Counter[str]:
@@ -55,7 +55,7 @@ def test_a_steady_call_of_one_kernel_enters_few_functions() -> None:
     assert found["call"] + found["c_call"] <= CALLS
 
 
-def test_further_tensors_cost_two_calls_each() -> None:
+def test_further_tensors_cost_three_calls_each() -> None:
     args = [torch.randn(2, 5, 64), torch.randn(5, 4), torch.randn(5, 4)]
     found = steady(jit(rope(4, 2, 8, 4), fuser_evaluator=False), *args)
     assert found["call"] <= PYTHON_CALLS
