@@ -28,7 +28,9 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     """The fusion of `segmented` with such values read; itself where none is, or where something is
     written in place. Whether that moves less is to be seen."""
     fusion = segmented.fusion
-    exact = fusion.tensors if fusion.writes else _exact_values(fusion)
+    if fusion.writes:
+        return fusion
+    exact = _exact_values(fusion)
     found = {read: result for read, result in _readers(segmented) if read[0] not in exact}
     results = set(found.values())
     made = dict[TensorView, TensorView]()
