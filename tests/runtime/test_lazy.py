@@ -45,6 +45,11 @@ def test_what_is_only_read_does_not_undo_a_write() -> None:
     assert torch.equal(x, expected)
 
 
+def test_what_has_no_elements_is_no_view_of_another_that_has_none() -> None:
+    lazy, other = torch.empty(0, dtype=torch.complex64).conj(), torch.empty(0, 3)
+    assert returned([other], [lazy], resolved([lazy]), [])[0] is other
+
+
 def test_a_view_of_what_stands_in_is_one_of_the_argument() -> None:
     x = torch.randn(12, dtype=torch.complex64)[2:].view(5, 2)
     lazy = x.conj()

@@ -39,7 +39,7 @@ def returned(
     for argument, stand_in in (pairs[k] for k in written):
         if stand_in is not argument:
             argument.copy_(stand_in)
-    shown = {_memory(own): (a, own) for a, own in pairs if own is not a}
+    shown = {_memory(own): (a, own) for a, own in pairs if own is not a and own.numel()}
     return [_shown(tensor, *shown.get(_memory(tensor), (tensor, tensor))) for tensor in made]
 
 
