@@ -68,9 +68,10 @@ def run(
         call = region_ranged(options.ranges, origin.name, leaf.program.run)
         outputs = call(given, options, device, origin)
     plan = leaf.program.plan(given, options, device, origin)
-    targets = {write.target for write in leaf.fusion.writes}
-    written = [k for k, value in enumerate(leaf.fusion.inputs) if value in targets]
-    outputs = returned(outputs, complete, given, written)
+    if given is not complete:
+        targets = {write.target for write in leaf.fusion.writes}
+        written = [k for k, value in enumerate(leaf.fusion.inputs) if value in targets]
+        outputs = returned(outputs, complete, given, written)
     debug_output = str(plan) if request.capture_debug_output else None
     return outputs, Execution(plan, profile, debug_output, saved)
 
