@@ -13,6 +13,7 @@ from thunder.extend import OperatorExecutor
 
 from tests.devices import here
 from tests.executor.jitted import check, jit, region, regions, saved
+from tests.executor.judging import judged
 from thunder_fuser import explain, fuser
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -79,6 +80,19 @@ def test_gradients_of_extrema_of_what_is_computed_again(program: str, dtype: tor
     else:
         sizes = ours.double().abs().sum(), value.abs().sum()
         assert abs(sizes[0] - sizes[1]) <= 0.1 * sizes[1]
+
+
+@pytest.mark.usefixtures("widest_host")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_terms_are_compared_as_they_were_reduced(dtype: torch.dtype) -> None:
+    def program(x: torch.Tensor, table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        y = x.mT + torch.nn.functional.embedding(index, table)
+        return y - y.clamp(-0.5, 0.5).amax(-1, keepdim=True)
+
+    # The terms lie in memory in 16 bits between kernels; most of these rows have none above 0.5.
+    x, table = (0.15 * torch.randn(*s, dtype=dtype) for s in ((100, 12, 20), (37, 12)))
+    index = torch.randint(37, (100, 20))
+    judged(program, [x, table, index], torch.randn(100, 20, 12, dtype=dtype), here())
 
 
 def test_the_extremum_of_computed_values_is_found_again() -> None:

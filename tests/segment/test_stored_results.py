@@ -73,3 +73,14 @@ def test_what_is_written_in_place_is_not_read() -> None:
 def test_errors_are_like_those_of_eager(device: torch.device) -> None:
     x, bias = torch.randn(SHAPE).to(BF16), torch.randn(SHAPE[1:]).to(BF16)
     judged(lambda x, b: torch.softmax(x + b, -1), [x, bias], torch.randn(SHAPE).to(BF16), device)
+
+
+def test_what_is_compared_with_its_extremum_is_not_read_rounded() -> None:
+    given = [torch.empty(SHAPE, dtype=BF16) for _ in "yg"]
+    a, b = like(*given)
+    exact = call("mul", *(call("cast", t, dtype=DataType.Float) for t in (a, b)))
+    largest = expand(unsqueeze(call("max", exact, dims=(2,)), 2), *SHAPE)
+    is_largest = call("cast", call("eq", exact, largest), dtype=DataType.Float)
+    left = call("cast", total(call("mul", exact, is_largest), 0), dtype=DataType.BFloat16)
+    program = fusion([a, b], call("cast", exact, dtype=DataType.BFloat16), left)
+    assert reads_of_last(program, *given, strict=False) == 3  # with the maxima

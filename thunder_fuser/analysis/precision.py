@@ -69,8 +69,9 @@ def _errs_evenly(tv: TensorView, exact: Set[TensorView]) -> bool:
 def compared(fusion: Fusion) -> frozenset[TensorView]:
     """What the two sides of a comparison with an extremum are made of. An extremum of the same
     values is one of them only if each is rounded alike wherever a kernel computes it: where the
-    compiler contracts a product into an FMA in one scope and not in another, no element equals it,
-    and the gradient divides by their number, 0. What is asked of an extremum alone, as whether it
+    compiler contracts a product into an FMA in one scope and not in another, or one kernel reads in
+    16 bits what another has in a register, no element equals it, and the gradient divides by their
+    number, 0. What is asked of an extremum alone, as whether it
     is infinite, looks for no element."""
     tests = (tv.definition for tv in fusion.tensors if tv.dtype is DataType.Bool)
     sides = (made.tensors for made in tests if made is not None and len(made.tensors) > 1)

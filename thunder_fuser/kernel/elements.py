@@ -336,8 +336,8 @@ class ElementWriter:
         return tv in self.segment.leaves
 
     def rounded(self, tv: TensorView, value: Operand) -> Operand:
-        """`value` with the precision that the trace gives `tv`, where every rounding is kept."""
-        if rounding(tv.dtype, self.strict) is None:
+        """`value` with the precision that the trace gives `tv`, where that rounding is kept."""
+        if rounding(tv, self.segment, self.strict) is None:
             return value
         return self._assign(tv, value.dtype, Round(value, tv.dtype))
 
@@ -363,10 +363,11 @@ class ElementWriter:
         return variable
 
 
-def rounding(dtype: DataType, strict: bool) -> DataType | None:
-    """The precision to which the trace rounds a value of `dtype`, where every rounding is kept and
-    registers have more."""
-    return dtype if strict and dtype.is_reduced_precision else None
+def rounding(tv: TensorView, segment: Segment, strict: bool) -> DataType | None:
+    """The precision to which the trace rounds `tv`, where registers have more and that rounding is
+    kept: `strict` keeps every one, a segment those of what is exact."""
+    is_kept = strict or tv in segment.exact
+    return tv.dtype if is_kept and tv.dtype.is_reduced_precision else None
 
 
 def _is_zero(value: Operand) -> bool:

@@ -58,7 +58,7 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         stretch=_stretch(planned, names, strict),
         loop=loop,
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
-        sums=tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
+        sums=tuple(_sum(tv, planned, names, strict) for tv, _ in planned.sums),
         final=behind_sums(
             _writer(planned, names, strict), planned.axes, planned.sums, planned.stores
         ),
@@ -77,7 +77,7 @@ def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> 
     writer.evaluate(needs)
     accumulated = []
     for (tv, _), term in zip(planned.sums, terms, strict=True):
-        total = _sum(tv, names, strict)
+        total = _sum(tv, planned, names, strict)
         value = writer.convert(tv, writer.values[term], total.dtype)
         part = Variable(f"{total.name}_part[{writer.accesses.lane_index}]", total.dtype)
         accumulated.append(Accumulate(part, total.op, value))
@@ -115,9 +115,9 @@ def _is_plain(planned: GroupSchedule, loop: Scope) -> bool:
     return _is_moved(loop) and is_whole and not any(planned.axes.row in f.bases for f in loop.forms)
 
 
-def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
-    dtype, op = tv.dtype, tv.expr.op
-    return GroupSum(names.tensors[tv], dtype.compute_type, op, rounding(dtype, strict))
+def _sum(tv: TensorView, planned: GroupSchedule, names: Names, strict: bool) -> GroupSum:
+    dtype, rounded = tv.dtype.compute_type, rounding(tv, planned.segment, strict)
+    return GroupSum(names.tensors[tv], dtype, tv.expr.op, rounded)
 
 
 def _writer(

@@ -180,7 +180,7 @@ class _KeptWriter:
             value = self.writer.convert(tv, self.writer.values[term], taken)
             part = f"{name}_part" if phase.met else f"{name}_part{lane}"
             accumulated.append(Accumulate(Variable(part, dtype), op, value))
-            rounded = rounding(tv.dtype, self.strict)
+            rounded = rounding(tv, self.segment, self.strict)
             by_lane, by_column = tv in self.by_lane, tv in self.by_column
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             known = f"{name}_row" if phase.met else f"{name}_row{lane}"

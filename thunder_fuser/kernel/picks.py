@@ -97,7 +97,7 @@ def lower_picks(planned: PickSchedule, strict: bool) -> PickKernel:
         shared_bytes=planned.shared_bytes,
         name=names.tensors[tv],
         dtype=tv.dtype,
-        rounded=rounding(tv.dtype, strict),
+        rounded=rounding(tv, segment, strict),
         load=_load(planned, names, strict),
         final=behind_sums(
             _writer(planned, names, axes, strict), axes, [planned.sum], planned.stores

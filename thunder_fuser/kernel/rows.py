@@ -235,7 +235,7 @@ class _RowWriter:
             row, name = tv.expr.op, self.names.tensors[tv]
             dtype = combined_type(tv)
             value = self.writer.convert(tv, self.writer.values[term], terms_type(tv))
-            rounded = rounding(tv.dtype, self.strict)
+            rounded = rounding(tv, self.segment, self.strict)
             if is_scan(tv):
                 result = accumulator = Variable(f"{name}_scan{self._element}", dtype)
                 reverse = tv.expr.attr("reverse") is True
@@ -476,7 +476,7 @@ class _RowWriter:
         for tv, _ in self.planned.totals.reductions:
             name, dtype = self.names.tensors[tv], tv.dtype.compute_type
             accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_total", dtype)
-            rounded = rounding(tv.dtype, self.strict)
+            rounded = rounding(tv, self.segment, self.strict)
             found.append(Reduce(accumulator, result, tv.expr.op, rounded))
         return found
 

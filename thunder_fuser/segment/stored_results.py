@@ -7,13 +7,15 @@
 The gradient of a bias of attention scores is the sum, over all images, of the gradient of these,
 which reads two planes of rows that are reduced along themselves. What is stored is one. The terms
 are rounded before they are added then, as what travels between segments is, and as eager's are. Of
-what a result of more bits is made nothing is read so: eager has all bits of that.
+what a result of more bits is made nothing is read so: eager has all bits of that. Nor is what is
+compared with an extremum of its own, which another kernel may find of the exact value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from thunder_fuser.analysis.precision import compared
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -30,8 +32,12 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     fusion = segmented.fusion
     if fusion.writes:
         return fusion
-    exact = _exact_values(fusion)
-    found = {read: result for read, result in _readers(segmented) if read[0] not in exact}
+    exact, sides = _exact_values(fusion), compared(fusion)
+    found = {
+        (tv, of): result
+        for (tv, of), result in _readers(segmented)
+        if tv not in exact and of not in sides
+    }
     results = set(found.values())
     made = dict[TensorView, TensorView]()
 
