@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS
-from tests.programs import check, expand, fusion, like, total, whole
+from tests.programs import check, expand, fusion, like, permute, total, whole
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -66,3 +66,19 @@ def test_a_function_of_all_rows_is_made_before_them() -> None:
     assert "_kept[lane] = " in before
     assert "exp(" in before
     assert "exp(" not in rows
+
+
+def looked_up(x: TensorView, table: TensorView, index: TensorView, scale: TensorView) -> TensorView:
+    """Columns of quotients beside what a table has of each column."""
+    found = permute(call("index_select", table, index, dim=0), 1, 0)
+    made = call("truediv", call("add", x, found), expand(scale, *x.shape))
+    return total(made, 0)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+def test_an_index_that_all_rows_have_is_there_in_each() -> None:
+    x, table, scale = whole(40, 64), whole(37, 40), 2.0 ** torch.randint(-3, 4, (1, 64))
+    given = [x, table, torch.randint(37, (64,)), scale]
+    program = fusion(values := like(*given), looked_up(*values))
+    check(program, *given, options=Options(tune="off"), orders=ORDERS)

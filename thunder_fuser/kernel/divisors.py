@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_values import split
@@ -29,6 +30,7 @@ from thunder_fuser.kernel.statements import (
     LaneStatement,
     Operand,
     Variable,
+    forms_of,
     operands_of,
 )
 from thunder_fuser.ops import Cost
@@ -59,13 +61,13 @@ def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None
     if not (arrays or costly):
         return None, loop
     known = [_from(s, costly) for s in once]
-    again = _making(known, (o for s in others for o in _read(s)))
-    read = {s.variable for s in again}
-    arrays |= {value: kept for value, kept in costly.items() if value in read}
+    again = _making(known, (name for s in others for name in _read(s)))
+    read = {s.variable.name for s in again}
+    arrays |= {value: kept for value, kept in costly.items() if value.name in read}
     held = tuple(Hold(array, value) for value, array in arrays.items())
     of_rows = tuple(a for a in loop.loads if row in a.bases)
     of_columns = tuple(a for a in loop.loads if row not in a.bases)
-    made = Scope(of_columns, (*_making(once, arrays), *held))
+    made = Scope(of_columns, (*_making(once, (value.name for value in arrays)), *held))
     return made, replace(loop, loads=of_rows, statements=(*again, *others))
 
 
@@ -87,15 +89,19 @@ def _from(statement: Assign, kept: Mapping[Variable, Variable]) -> Assign:
     return statement if found is None else replace(statement, value=Convert(found, dtype))
 
 
-def _making(statements: Sequence[Assign], wanted: Iterable[Operand]) -> tuple[Assign, ...]:
-    """Those of the statements that lead to what is wanted."""
+def _making(statements: Sequence[Assign], wanted: Iterable[str]) -> tuple[Assign, ...]:
+    """Those of the statements that lead to the variables of these names."""
     needed, found = set(wanted), list[Assign]()
     for statement in reversed(statements):
-        if statement.variable in needed:
-            needed |= {*operands_of(statement.value)}
+        if statement.variable.name in needed:
+            needed |= _read(statement)
             found.append(statement)
     return tuple(reversed(found))
 
 
-def _read(statement: LaneStatement) -> tuple[Operand, ...]:
-    return operands_of(statement.value) if isinstance(statement, Assign) else (statement.value,)
+def _read(statement: LaneStatement) -> set[str]:
+    """The variables that a statement is computed of, those of indices in memory too."""
+    of: tuple[Operand, ...]
+    of = operands_of(statement.value) if isinstance(statement, Assign) else (statement.value,)
+    places = loads_in(forms_of(statement))
+    return {o.name for o in of if isinstance(o, Variable)} | {place.name for place in places}
