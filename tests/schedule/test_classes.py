@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from math import prod
 from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, cat, chain, expand, full, permute, piece, reshape, total, unsqueeze
+from tests.programs import (
+    H200,
+    cat,
+    chain,
+    expand,
+    full,
+    pad,
+    permute,
+    piece,
+    reshape,
+    total,
+    unsqueeze,
+)
 from tests.schedule.segments import classes_of, floats, halves, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -39,6 +52,18 @@ def test_axes_pair_by_their_strides_in_what_both_read_not_by_their_place() -> No
     segment = segment_of([x], chain(x, "neg"), chain(permute(x, 1, 0), "exp"))
     first, second = classes_of(segment)[0].nests
     assert second.index == tuple(reversed(first.index))
+
+
+def test_a_piece_of_a_store_keeps_its_axes_where_another_has_one_of_them() -> None:
+    """Three copies of a row, between zeros: both are pieces of one store, cut along one axis."""
+    x = floats(16)
+    row = reshape(cat(x, dim=0), 1, 1, 2, 4, 2)
+    bordered = pad(
+        reshape(cat(row, row, row, dim=1), 1, 4, 2, 1, 6), [3, 0, 2, 0, 1, 0, 3, 1, 0, 0]
+    )
+    schedule = map.schedule(segment_of([x], bordered), MapParameters(busy=1, near=512, rests=True))
+    nests = [nest for c in schedule.classes for nest in c.group.nests]
+    assert sum(prod(a.size for a in {*nest.axes}) for nest in nests) == prod(bordered.shape)
 
 
 def test_equal_extents_at_other_strides_do_not_pair() -> None:

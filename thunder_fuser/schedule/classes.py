@@ -20,7 +20,7 @@ from thunder_fuser.analysis.access import Demand, demand
 from thunder_fuser.analysis.digits import Base, Form, atom, substitute
 from thunder_fuser.analysis.known import share_of
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
-from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.domain import IterDomain, like
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, replace_axis, split_axis
@@ -337,10 +337,15 @@ def _unroll(nest: Nest, axes: Sequence[IterDomain]) -> Nest:
 
 
 def _rename(nest: Nest, pairs: Mapping[IterDomain, IterDomain]) -> Nest:
-    values = {old: atom(new) for old, new in pairs.items()}
+    """The nest over axes of another. One of its own that is among these already, as both are parts
+    of one store, is a new one."""
+    own = set(nest.axes).intersection(pairs.values()).difference(pairs)
+    names = {**pairs, **{a: like(a) for a in own}}
+    values = {old: atom(new) for old, new in names.items()}
     return replace(
         nest,
-        axes=tuple(pairs.get(a, a) for a in nest.axes),
+        axes=tuple(names.get(a, a) for a in nest.axes),
+        unrolled=tuple(names.get(a, a) for a in nest.unrolled),
         index=tuple(substitute(f, values) for f in nest.index),
     )
 
