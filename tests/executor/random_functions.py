@@ -25,7 +25,9 @@ LARGE: tuple[Shape, ...] = (
 ONE_OPERAND = (
     "F.gelu({a})", "F.silu({a})", "torch.tanh({a})", "torch.sigmoid({a})", "F.relu({a})",
     "F.softplus({a})", "torch.cos({a})", "{a}.clamp(-0.5, 0.7)", "({a} + 300) / 2", "{a}.abs()",
-    "F.dropout({a}, 0.0)",
+    "F.dropout({a}, 0.0)", "F.elu({a})", "F.leaky_relu({a}, 0.1)", "F.mish({a})",
+    "F.hardswish({a})", "F.logsigmoid({a})", "F.gelu({a}, approximate='tanh')",
+    "torch.exp(-{a}.abs())", "{a}.pow(3) / 8", "torch.erf({a})", "{a}.detach() * {a}",
 )  # fmt: skip
 TWO_OPERANDS = (
     "{a} + {b}", "{a} * {b}", "{a} - {b}", "torch.where({a} > 0, {a}, {b})",
@@ -69,6 +71,18 @@ GROUPED = (
     "F.batch_norm(wide({a}), {mean}, {variance}, wide({w}), wide({bias}), True, 0.2)",
     "F.batch_norm(wide({a}), {mean}, {variance}.square() + 0.5, wide({w}), wide({bias}), False)",
 )  # fmt: skip
+# Of images.
+POOLED = (
+    ("F.max_pool2d({a}, 2)", lambda h, w: (h // 2, w // 2)),
+    ("F.max_pool2d({a}, 3, 2, 1)", lambda h, w: ((h + 1) // 2, (w + 1) // 2)),
+    ("F.avg_pool2d({a}, 2)", lambda h, w: (h // 2, w // 2)),
+    ("F.avg_pool2d({a}, 3, 1, 1)", lambda h, w: (h, w)),
+    ("F.adaptive_avg_pool2d({a}, 1)", lambda h, w: (1, 1)),
+    ("F.interpolate({a}, scale_factor=2, mode='nearest')", lambda h, w: (2 * h, 2 * w)),
+    ("F.interpolate({a}, size=({h} + 3, {w} + 1), mode='bilinear')", lambda h, w: (h + 3, w + 1)),
+    ("F.pad({a}, (1, 1, 1, 0), mode='reflect')", lambda h, w: (h + 1, w + 2)),
+    ("F.pad({a}, (2, 1, 1, 0), mode='replicate')", lambda h, w: (h + 1, w + 3)),
+)
 # By an index of rows or of places along a dim.
 LOOKED_UP = (
     "torch.index_select({a}, {dim}, {rows})", "{a}[{lead}{rows}]",
@@ -320,6 +334,59 @@ def _added_at(rng: random.Random, made: RandomFunction, a: str, shape: Shape) ->
     made.value(f"like({text.format(a=a, b=b, dim=dim, rows=i, places=i, first=i)}, {to})", shape)
 
 
+def _pooled(rng: random.Random, made: RandomFunction, a: str, shape: Shape) -> None:
+    if len(shape) != 4 or min(shape[2:]) < 3 or prod(shape) > 1 << 19:
+        return
+    text, sizes = rng.choice(POOLED)
+    made.value(text.format(a=a, h=shape[2], w=shape[3]), (*shape[:2], *sizes(*shape[2:])))
+
+
+def _multiplied(rng: random.Random, made: RandomFunction, a: str, shape: Shape) -> None:
+    """By a matrix, which another executor does; or scores of rows, and what they are weights of."""
+    if len(shape) < 2 or shape[-1] > 256 or prod(shape) > 1 << 19:
+        return
+    if len(shape) == 4 and shape[-2] <= 256 and rng.random() < 0.5:
+        asked = rng.choice(("", ", is_causal=True", ", scale=0.3"))
+        b = _beside(rng, made, shape)  # torch's own kernel does without an alignment to find
+        given = f"torch.sin({a}), torch.tanh(like({b}, {a})), torch.tanh({a})"
+        made.value(f"F.scaled_dot_product_attention({given}{asked})", shape)
+    else:
+        size = rng.choice((shape[-1], 8, 33))
+        w = made.argument("w", (shape[-1], size))
+        made.value(f"{a} @ like({w}, {a}) / {shape[-1]}", (*shape[:-1], size))
+
+
+def _rotated(rng: random.Random, made: RandomFunction, a: str, shape: Shape) -> None:
+    """Halves of a head, by angles of each place."""
+    if len(shape) < 2 or shape[-1] % 2:
+        return
+    cos, sin = (made.argument("w", shape[-2:]) for _ in "cs")
+    first, second = (f"{a}[..., {s}]" for s in (f": {shape[-1] // 2}", f"{shape[-1] // 2} :"))
+    made.value(f"{a} * {cos} + torch.cat((-{second}, {first}), -1) * {sin}", shape)
+
+
+def _shrunk(rng: random.Random, made: RandomFunction, a: str, shape: Shape) -> None:
+    """To what rows or columns come to, which goes on by itself; or to a piece."""
+    dim = rng.randrange(len(shape))
+    rest = (*shape[:dim], *shape[dim + 1 :])
+    kind = rng.choice(("mean", "amax", "norm", "softmax", "split", "glu"))
+    if kind in ("mean", "amax"):
+        made.value(f"{a}.{kind}({dim})", rest)
+    elif kind == "norm":
+        made.value(
+            f"torch.linalg.vector_norm({a}, {rng.choice((1, 2))}, {dim}) / {shape[dim]}", rest
+        )
+    elif kind == "softmax":
+        weights = f"F.softmax({_beside(rng, made, shape)}, {dim})"
+        made.value(f"({a} * {weights}).sum({dim})", rest)
+    elif kind == "glu" and shape[dim] % 2 == 0:
+        made.value(f"F.glu({a}, {dim})", (*shape[:dim], shape[dim] // 2, *shape[dim + 1 :]))
+    elif kind == "split" and shape[dim] > 3:
+        size, part = shape[dim] // 3, rng.randrange(3)
+        piece = (*shape[:dim], size, *shape[dim + 1 :])
+        made.value(f"torch.split({a}, {size}, {dim})[{part}]", piece)
+
+
 def _embedded(rng: random.Random, made: RandomFunction, a: str, shape: Shape) -> None:
     if len(shape) < 2:
         return
@@ -352,6 +419,7 @@ STEPS: tuple[Step, ...] = (
     _elementwise, _elementwise, _pair, _pair, _pair, _weighted, _weighted, _norm, _norm, _along,
     _along, _along, _reduced, _reduced, _turned, _turned, _reshaped, _reshaped, _pieces, _pieces,
     _looked_up, _added_at, _embedded, _rounded, _grouped, _repeated, _gated, _lost, _written,
+    _pooled, _multiplied, _rotated, _shrunk, _shrunk,
 )  # fmt: skip
 
 
