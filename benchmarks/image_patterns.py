@@ -34,6 +34,11 @@ def _patch_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> to
     return F.layer_norm(x.flatten(2).transpose(1, 2), (x.shape[1],), weight, bias)
 
 
+def _last_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """ConvNeXt's in a block, whose channels are last from there on."""
+    return F.layer_norm(x.permute(0, 2, 3, 1), (x.shape[1],), weight, bias)
+
+
 def _instance_norm(x: torch.Tensor) -> torch.Tensor:
     return F.instance_norm(x)
 
@@ -140,6 +145,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "ch_scale": Pattern(IMAGES, weighted(_channel_scale, 1, 2, 3)),
     "chnorm": Pattern(IMAGES, weighted(_channel_norm, 1, 2, 3)),
     "turned_ln": Pattern(IMAGES, weighted(_patch_norm, 1, 2, 3)),
+    "last_ln": Pattern(IMAGES, weighted(_last_norm, 1, 2, 3)),
     "batch_norm": Pattern(IMAGES, weighted(_batch_norm, 1, 2, 3)),
     "group_norm": Pattern(IMAGES, weighted(_group_norm, 1, 2, 3)),
     "instance": Pattern(IMAGES, alone(_instance_norm, 2, 3)),

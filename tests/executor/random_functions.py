@@ -347,7 +347,7 @@ def _multiplied(rng: random.Random, made: RandomFunction, a: str, shape: Shape) 
         return
     if len(shape) == 4 and shape[-2] <= 256 and rng.random() < 0.5:
         asked = rng.choice(("", ", is_causal=True", ", scale=0.3"))
-        b = _beside(rng, made, shape)  # torch's own kernel does without an alignment to find
+        b = _beside(rng, made, shape)  # torch's kernels do not ask whether memory is aligned
         given = f"torch.sin({a}), torch.tanh(like({b}, {a})), torch.tanh({a})"
         made.value(f"F.scaled_dot_product_attention({given}{asked})", shape)
     else:
