@@ -124,6 +124,14 @@ def test_bounds_finds_a_read_beyond_a_tensor(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @on_host
+def test_bounds_has_its_room_on_the_host_whatever_the_default_device() -> None:
+    x = torch.randn(5, 7)
+    with torch.device("meta"):
+        (y,) = exponential(x).execute([x], options=Options(check="bounds"))
+    torch.testing.assert_close(y, x.exp())
+
+
+@on_host
 def test_bounds_keeps_alignment_and_strides() -> None:
     storage = torch.randn(100)
     x = storage[1:].as_strided((3, 4), (9, 2))

@@ -90,6 +90,14 @@ def test_on_the_host_each_call_has_its_own() -> None:
     assert first.data_ptr() != second.data_ptr()
 
 
+def test_on_the_host_they_lie_there_whatever_the_default_device() -> None:
+    take = tickets(
+        Source("kernel", ("",), (), (), 1, 1, workspace_bytes=16, tickets=5), torch.device("cpu")
+    )
+    with torch.device("meta"):
+        assert take(0).tolist() == [0] * 5
+
+
 @pytest.mark.gpu
 def test_streams_and_graphs_that_run_at_once_do_not_meet() -> None:
     if not torch.cuda.is_available():

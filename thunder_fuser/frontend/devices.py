@@ -47,6 +47,6 @@ def simulate_definition(definition: Definition, inputs: Sequence[object]) -> lis
             scalars[name] = value
     run = simulate(plan, values, scalars)
     return [
-        torch.tensor(run.whole(tv), dtype=TORCH_DTYPES[tv.dtype]).reshape(tv.shape)
+        torch.tensor(run.whole(tv), dtype=TORCH_DTYPES[tv.dtype], device="cpu").reshape(tv.shape)
         for tv in plan.fusion.outputs
     ]

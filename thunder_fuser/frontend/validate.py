@@ -135,8 +135,8 @@ def compare(where: str, got: torch.Tensor, want: torch.Tensor, reduced: int = 1)
     bad = ~torch.isclose(got.to(wide), exact, rtol=relative, atol=absolute, equal_nan=True)
     if bad.any():
         difference = torch.where(bad, (got.to(wide) - exact).abs(), torch.zeros_like(exact.abs()))
-        flat = int(torch.nan_to_num(difference, nan=torch.inf).argmax())
-        position = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), got.shape))
+        flat = torch.nan_to_num(difference, nan=torch.inf).argmax()
+        position = tuple(int(i) for i in torch.unravel_index(flat, got.shape))
         raise AssertionError(
             f"{where}: {int(bad.sum())} of {got.numel()} elements differ, "
             f"max(abs(diff)) = {difference[position].item():.6g} at {position}: "

@@ -53,7 +53,7 @@ def guarded(segment: Segment, names: Mapping[TensorView, str], launch: Launcher)
 
 def _room(address: int, size: int, fill: int) -> torch.Tensor:
     """A copy of memory with room around it, at the same alignment."""
-    room = torch.full((2 * ROOM + size + 16,), fill, dtype=torch.uint8)
+    room = torch.full((2 * ROOM + size + 16,), fill, dtype=torch.uint8, device="cpu")
     if size:
         room[ROOM + address % 16 :][:size] = bytes_at(address, size)
     return room

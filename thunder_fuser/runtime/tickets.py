@@ -35,7 +35,7 @@ def tickets(source: Source, device: torch.device) -> Take:
 
 
 def _fresh(count: int, stream: int) -> torch.Tensor:
-    return torch.zeros(count, dtype=torch.int32)
+    return torch.zeros(count, dtype=torch.int32, device="cpu")
 
 
 @cache
