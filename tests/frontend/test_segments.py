@@ -7,9 +7,10 @@ import torch
 
 from tests.frontend.fusions import check, defined, example, finest, new_cache
 from tests.frontend.test_fids import worked_example
-from thunder_fuser.frontend import DataType, FusionDefinition
+from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
 from thunder_fuser.frontend.segmented_run import Segmented
 from thunder_fuser.frontend.segments import segment_definitions
+from thunder_fuser.program import Program
 
 
 def cut_after_sum(fd: FusionDefinition) -> Segmented:
@@ -175,3 +176,20 @@ def test_segments_serve_other_sizes_than_those_they_were_made_with(rows: int) ->
     x, y = torch.randn(rows, 5), torch.randn(rows, 7)
     (z,) = segmented.execute([x, y, 0.25])
     torch.testing.assert_close(z, y + (x.sum(1, keepdim=True) / 5 + 0.25))
+
+
+def test_segments_read_and_write_what_torch_conjugates_lazily() -> None:
+    def define(fd: FusionDefinition) -> None:
+        x = fd.define_tensor([-1, -1], contiguity=True, dtype=DataType.ComplexFloat)
+        y = fd.ops.exp(x)
+        fd.add_output(y, alias_input=x)
+        fd.add_output(fd.ops.sum(fd.ops.mul(x, 2.0), [1]))
+        fd.add_output(y)
+
+    x = torch.randn(3, 4, dtype=torch.complex64)
+    given, before = x.conj(), x.conj().clone()
+    total, written = finest(defined(define, FusionCache(Program))).execute([given])
+    torch.testing.assert_close(total, (2 * before).sum(1))
+    torch.testing.assert_close(given, before.exp())
+    torch.testing.assert_close(x, before.exp().conj())
+    assert written is given

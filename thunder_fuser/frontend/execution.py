@@ -68,12 +68,20 @@ def run(
         call = region_ranged(options.ranges, origin.name, leaf.program.run)
         outputs = call(given, options, device, origin)
     plan = leaf.program.plan(given, options, device, origin)
-    if given is not complete:
-        targets = {write.target for write in leaf.fusion.writes}
-        written = [k for k, value in enumerate(leaf.fusion.inputs) if value in targets]
-        outputs = returned(outputs, complete, given, written)
     debug_output = str(plan) if request.capture_debug_output else None
+    outputs = handed_back(leaf, outputs, complete, given)
     return outputs, Execution(plan, profile, debug_output, saved)
+
+
+def handed_back(
+    leaf: Leaf, made: list[torch.Tensor], arguments: Sequence[Any], given: Sequence[Any]
+) -> list[torch.Tensor]:
+    """What `leaf` made of the `given`, which may stand in for arguments that torch reads lazily."""
+    if given is arguments:
+        return made
+    targets = {write.target for write in leaf.fusion.writes}
+    written = [k for k, value in enumerate(leaf.fusion.inputs) if value in targets]
+    return returned(made, arguments, given, written)
 
 
 def resolve_options(request: Request) -> Options:

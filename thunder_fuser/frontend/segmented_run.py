@@ -10,9 +10,16 @@ from typing import Any
 import torch
 
 from thunder_fuser.frontend.arguments import TensorSpec, check_arguments, fitted
-from thunder_fuser.frontend.execution import Request, draw, resolve_device, resolve_options
+from thunder_fuser.frontend.execution import (
+    Request,
+    draw,
+    handed_back,
+    resolve_device,
+    resolve_options,
+)
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.segments import Segment
+from thunder_fuser.runtime.lazy import resolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +50,21 @@ class Segmented:
         device = resolve_device(self.parent, arguments, asked.device)
         options = resolve_options(asked)
         fids = self.parent.fids
-        values = fids.arguments([*arguments, *draw(self.parent.definition.draws, device)])
+        complete = [*arguments, *draw(self.parent.definition.draws, device)]
+        given = resolved(complete)
+        values = fids.arguments(given)
         for index, segment in enumerate(self.segments):
             leaf, to_parent = segment.leaf, segment.to_parent
-            given = [values[to_parent[fid]] for fid in leaf.fids.inputs]
+            read = [values[to_parent[fid]] for fid in leaf.fids.inputs]
             for k, spec in enumerate(leaf.definition.specs):
                 if isinstance(spec, TensorSpec):
-                    given[k] = fitted(spec, given[k])
-            results = leaf.program.run(given, options, device)
+                    read[k] = fitted(spec, read[k])
+            results = leaf.program.run(read, options, device)
             for fid, result in zip(leaf.fids.outputs, results, strict=True):
                 values[to_parent[fid]] = result
             for fid in [f for f, last in self.last_use.items() if last == index]:
                 values.pop(fid, None)
-        return self._finish(values)
+        return handed_back(self.parent, self._finish(values), complete, given)
 
     def _finish(self, values: dict[int, Any]) -> list[torch.Tensor]:
         """Copy what is written in place into its target, and give the outputs. A returned view of
