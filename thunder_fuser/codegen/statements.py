@@ -372,8 +372,9 @@ class Crossed(dict[IterDomain, str]):
         self.lane, self.starts = lane, dict[tuple[Form, Form], str]()
 
     def start(self, before: Form, after: Form) -> str:
-        """What counts from one form or, behind the end of the row, from the other."""
-        name = self.starts.setdefault((before, after), f"s{len(self.starts)}")
+        """What counts from one form or, behind the end of the row, from the other; of a name that
+        no parameter has."""
+        name = self.starts.setdefault((before, after), f"start{len(self.starts)}")
         return f"({self[self.lane]} < {LEFT} ? {name} : {name}_next)"
 
     def lines(self) -> list[str]:
