@@ -5,16 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+import torch
 
-from tests.programs import H200, total
+from tests.programs import H200, expand, fusion, like, total, unsqueeze
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.analysis.totals import MAX_ROWS
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.scopes import Accumulator
 from thunder_fuser.kernel.split_ir import (
     ALIGNMENT,
+    MIN_BUNDLE,
     Bundles,
     Room,
     Split,
@@ -26,7 +29,11 @@ from thunder_fuser.kernel.split_ir import (
     split_of,
     ticket_of_tail,
 )
+from thunder_fuser.kernel.templates import draft, variants
 from thunder_fuser.ops import op
+from thunder_fuser.pipeline import cut_region
+from thunder_fuser.presegment import arrange, tidy
+from thunder_fuser.runtime.bind import bind
 from thunder_fuser.schedule.rows import schedule as schedule_rows
 
 
@@ -68,11 +75,11 @@ def test_every_row_has_room_for_its_term_of_each_total() -> None:
 @pytest.mark.parametrize(
     ("rows", "size", "count"),
     [
-        (2, 128, 1),
-        (128, 128, 1),
-        (129, 128, 2),
-        (16384, 128, 128),
-        (16385, 256, 65),
+        (2, 256, 1),
+        (256, 256, 1),
+        (257, 256, 2),
+        (65536, 256, 256),
+        (65537, 512, 129),
         (1 << 20, 1024, 1024),
         (MAX_ROWS, 2048, 2048),
     ],
@@ -88,6 +95,23 @@ def test_bundles_are_about_as_many_as_their_rows(rows: int, size: int, count: in
     assert room.tickets == (count + 1 if count > 1 else 1)
 
 
+def test_blocks_have_rows_of_one_bundle_whatever_their_parameters() -> None:
+    """Of rows of one thread, beside what is stored of them."""
+    x = torch.empty(12000, 17, dtype=torch.float64)
+    (a,) = like(x)
+    top = call("max", a, dims=(1,))
+    stored = call("sub", a, expand(unsqueeze(top, 1), *a.shape))
+    bound = bind(fusion([a], stored, total(top, 0)), [x])
+    arranged = arrange(tidy(bound.fusion), bound.layouts, H200, strict=True)
+    (segment,) = cut_region(arranged, bound.layouts, H200, strict=True).segments
+    preferred = draft(segment, H200, strict=True)
+    kernels = [d.lower(True) for d in (preferred, *variants(segment, H200, preferred))]
+    rows = [k for k in kernels if isinstance(k, RowKernel)]
+    assert max(k.rows_per_block for k in rows) == MIN_BUNDLE
+    assert all(bundles_of(k).size % k.rows_per_block == 0 for k in rows)
+    assert len({room_of(k) for k in rows}) == 1
+
+
 def test_the_terms_of_rows_lie_behind_the_parts_that_blocks_share() -> None:
     x = floats(150, 1 << 20)
     segment = segment_of([x], total(total(x, 1), 0))
@@ -97,4 +121,4 @@ def test_the_terms_of_rows_lie_behind_the_parts_that_blocks_share() -> None:
     (start, end) = rows_left(kernel)
     assert start == split.starts(accumulators_of(kernel))[-1] >= 150 * kernel.splits * 4
     assert bundles_left(kernel)[0] == end
-    assert (ticket_of_tail(kernel), room_of(kernel)) == (150, Room(bundles_left(kernel)[1], 153))
+    assert (ticket_of_tail(kernel), room_of(kernel)) == (150, Room(bundles_left(kernel)[1], 151))

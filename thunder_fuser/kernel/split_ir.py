@@ -10,7 +10,7 @@ that all parts are in memory. It combines them in the order of their numbers, wh
 results are the same in every run, and the ticket is back at 0 for the next launch.
 
     every row               its term                                       ->  of_row[row]
-    the last of a bundle    of_row[128 * bundle], [128 * bundle + 1], ...  ->  of_bundle[bundle]
+    the last of a bundle    of_row[256 * bundle], [256 * bundle + 1], ...  ->  of_bundle[bundle]
     the last of all         of_bundle[0], [1], ...                         ->  result
 
     block (split 1, group 3)    what its rows add up to  ->  workspace[3][2], marked by a ticket
@@ -40,7 +40,7 @@ WORKSPACE = "workspace"  # the parameter: bytes that belong to this launch
 TICKETS = "tickets"  # the parameter: zeros that no other launch uses at the same time
 COUNTED = 2  # tickets of a chain before its marks: of blocks that begin, and that have been told
 ALIGNMENT = 16  # bytes
-MIN_BUNDLE = 128  # rows, and a power of two: any number of rows that a block has divides it
+MIN_BUNDLE = 256  # rows, and a power of two: any number of rows that a block has divides it
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def bundles_of(kernel: RowKernel) -> Bundles:
     size = MIN_BUNDLE
     while size * size < kernel.rows:
         size *= 2
+    assert size % kernel.rows_per_block == 0, "a block has rows of two bundles"
     return Bundles(size, ceil_div(kernel.rows, size))
 
 
