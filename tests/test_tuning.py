@@ -15,6 +15,7 @@ from msgspec import json
 
 from tests.devices import copies
 from tests.programs import (
+    H200,
     cat,
     chain,
     fusion,
@@ -27,13 +28,15 @@ from tests.programs import (
     unsqueeze,
 )
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.templates import draft, variants
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import make_plan
+from thunder_fuser.pipeline import cut_region, make_plan
+from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.choices import CHOICES, choices_of
 from thunder_fuser.runtime.clock import Clock, Seconds, Stop
 from thunder_fuser.runtime.compilation import Launcher
@@ -295,6 +298,25 @@ def test_a_choice_is_of_sizes_that_have_a_kernel_of_their_own() -> None:
         assert model.source.general is not None
         assert chosen.general() == model.source.general()
         assert chosen != model.source
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(20000, 8), (8192, 24), (60000, 8)])
+def test_a_kernel_for_many_sizes_has_the_room_of_that_for_one(rows: int, columns: int) -> None:
+    """A plan gives it what its own kernel asked for."""
+    x, mask = (torch.empty(rows, columns, dtype=torch.int64) for _ in "xm")
+    a, b = like(x, mask)
+    counted = call("ne", b, sc.constant(1))
+    most = call("max", call("where", counted, a, sc.constant(3)), dims=(0,))
+    bound = bind(fusion([a, b], most, counted), (x, mask))
+    found = Tuner(H200, Options(tune="off"), torch.device("cpu"))
+    for segment in cut_region(bound.fusion, bound.layouts, H200, strict=False).segments:
+        source = found.choose(segment).source
+        assert source.general is not None
+        general = source.general()
+        assert (general.workspace_bytes, general.tickets) == (
+            source.workspace_bytes,
+            source.tickets,
+        )
 
 
 def test_a_process_takes_the_choice_of_another_one_from_disk(tmp_path: Path) -> None:

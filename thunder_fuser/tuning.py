@@ -103,12 +103,11 @@ class Tuner:
         return Candidate(found, replace(source, general=make, moved=moved))
 
     def _general(self, preferred: Draft, found: Draft, takes: object) -> Source:
-        """The general form of the model's kernel, if a launch is given the same, else its own."""
-        made = self._in_general(preferred)
-        return made if _takes(made) == takes else self._in_general(found)
-
-    def _in_general(self, found: Draft) -> Source:
-        return emit(general(found, self.target).lower(self.options.strict))
+        """The general form of the model's kernel, else its own; itself where a launch, which has
+        room for it, is not given what these take."""
+        forms = (general(preferred, self.target), general(found, self.target), found)
+        made = (emit(form.lower(self.options.strict)) for form in forms)
+        return next(source for source in made if _takes(source) == takes)
 
     def rivals(self, segments: Sequence[Segment], candidates: Sequence[Candidate | None]) -> Rivals:
         """What is to be timed beside the candidates of segments that want a contest."""
