@@ -168,6 +168,18 @@ def test_elements_from_elsewhere_in_the_row(name: str, case: str) -> None:
     check(fusion([a], call("sub", made, spread(total(a, *along(a, dims)), a, dims))), x)
 
 
+def test_rows_in_shared_memory_beside_others_of_the_plane() -> None:
+    """What lies before the first of those is no part of memory."""
+    x, y = whole(5, 30_001), whole(5, 30_001)
+    a, b = like(x, y)
+    back = flip(b, 0)
+    sums = spread(total(call("mul", back, a), 1), a, 1)
+    program = fusion([a, b], call("sub", back, call("mul", a, sums)))
+    _, (kernel,) = cuda_kernels(program, x, y)
+    assert "copy_async_within" in emit(kernel).text
+    check(program, x, y)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("name", ["two rows", "rows of three dims", "rows in two dims"])
 @pytest.mark.parametrize("is_shared", [False, True])

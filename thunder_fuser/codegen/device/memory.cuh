@@ -654,7 +654,7 @@ TF_FN void copy_async_within(
     slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent, is_whole);
     return;
   }
-  if (is_whole || first + N <= extent) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
+  if (is_whole || (first >= 0 && first + N <= extent)) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
 #endif
 #pragma unroll
   for (int k = 0; k < N; ++k)
