@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.frontend.fusions import example
-from thunder_fuser.frontend import FusionCache, FusionDefinition
+from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
 from thunder_fuser.program import Program
 
 
@@ -109,3 +109,18 @@ def test_a_write_of_another_shape_is_refused_at_run_time(device: torch.device) -
     x, y = torch.randn(3).to(device), torch.randn(5).to(device)
     with pytest.raises(ValueError, match=r"alias_input=T1\): .*shapes differ"):
         fd.execute([x, y])
+
+
+def test_a_scalar_is_computed_with_in_its_type_whatever_number_stands_for_it(
+    device: torch.device,
+) -> None:
+    with new() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        a, b = (fd.define_scalar(dtype=DataType.Double) for _ in range(2))
+        fd.add_output(fd.ops.mul(x, fd.ops.div(a, b)))
+        fd.add_output(fd.ops.mul(x, fd.ops.fmod(a, b)))
+    x = torch.randn(5).to(device)
+    torch.testing.assert_close(fd.execute([x, 7, 2]), [x * 3.5, x])
+    infinite, undefined = fd.execute([x, 7, 0])
+    assert infinite.isinf().all()
+    assert undefined.isnan().all()

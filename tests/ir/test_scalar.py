@@ -77,6 +77,15 @@ def test_a_value_takes_the_type_of_its_row(
     assert (found, type(found)) == (expected, type(expected))
 
 
+def test_a_symbol_stands_for_a_number_of_its_type_whatever_it_is_given() -> None:
+    a, b = sc.symbol("a", DataType.Double), sc.symbol("b", DataType.Double)
+    for name, x, y, want in (("div", 7, 2, 3.5), ("pow", 2, -1, 0.5), ("add", 1, True, 2.0)):
+        made = sc.scalar_expr(op(name), (a, b), DataType.Double)
+        assert sc.bind(made, {a: x, b: y}) is sc.constant(want)
+    flipped = sc.scalar_expr(op("bitwise_not"), (N,), DataType.Int)
+    assert sc.bind(flipped, {N: True}) is sc.constant(-2)
+
+
 @given(value=NUMBERS)
 def test_a_printed_number_is_the_number(value: sc.Number) -> None:
     read = eval(sc.format_number(value))

@@ -135,7 +135,7 @@ def static_int(scalar: Scalar) -> int | None:
 def bind(scalar: Scalar, values: Mapping[Scalar, Number]) -> Scalar:
     """`scalar` with what has a value replaced by constants, folded as far as that goes."""
     if scalar in values:
-        return constant(values[scalar], scalar.dtype)
+        return constant(converted(values[scalar], scalar.dtype), scalar.dtype)
     match scalar:
         case Symbol():
             return scalar
@@ -167,7 +167,11 @@ def _host_function(expression: str, arity: int) -> Callable[..., Number]:
 
 def evaluate_row(row: OpDef, args: list[Number], dtype: DataType) -> Number:
     """Python's value of an op row on numbers, converted to `dtype`."""
-    value = _host_function(row.host, len(args))(*args)
+    return converted(_host_function(row.host, len(args))(*args), dtype)
+
+
+def converted(value: Number, dtype: DataType) -> Number:
+    """`value` as Python's number of the kind that `dtype` holds."""
     if dtype is DataType.Bool:
         return bool(value)
     if dtype.is_integral:
