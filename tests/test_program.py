@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 import torch
 
-from tests.programs import UNCOMPILED, chain, fusion
+from tests.programs import UNCOMPILED, chain, full, fusion
 from thunder_fuser import program
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import tensor
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.options import Options
 from thunder_fuser.program import Program
 from thunder_fuser.runtime.errors import LaunchError
 from thunder_fuser.runtime.origin import Origin
+from thunder_fuser.runtime.plan import Plan
 
 
 def negation() -> Program:
@@ -60,6 +64,24 @@ def test_threads_that_meet_a_class_at_once_share_one_plan(monkeypatch: pytest.Mo
     assert len(set(map(id, found))) == 1
     assert ours.plans == (found[0],)
     assert not ours.recompiles
+
+
+def test_a_fusion_without_tensors_has_a_plan_for_each_device_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, asked = Program(fusion([], full(2.0, 3))), []
+    cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
+
+    def on_the_host(made: Fusion, arguments: Any, options: Options, device: Any, *_: Any) -> Plan:
+        asked.append(device)
+        return make(made, arguments, options, cpu)
+
+    make = program.make_plan
+    monkeypatch.setattr(program, "make_plan", on_the_host)
+    first, other, again = (ours.plan([], UNCOMPILED, device) for device in (cpu, gpu, cpu))
+    assert asked == [cpu, gpu]
+    assert again is first is not other
+    assert list(ours.recompiles) == ["device is cuda:0, was cpu"]
 
 
 def test_a_bound_run_keeps_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ class Program:
 
         Raises what `make_plan` raises, and LaunchError and CheckError that name the segment.
         """
-        key = (options, *self._key(*arguments))
+        key = (options, device, *self._key(*arguments))
         last, plan = self._last
         if last != key or plan is None:
             plan = self._find(key, arguments, options, device, origin)
@@ -84,7 +84,8 @@ class Program:
         origin: Origin | None = None,
     ) -> Plan:
         """The plan that `run` uses for these arguments."""
-        return self._find((options, *self._key(*arguments)), arguments, options, device, origin)
+        key = (options, device, *self._key(*arguments))
+        return self._find(key, arguments, options, device, origin)
 
     def profile(
         self,
@@ -127,13 +128,15 @@ class Program:
         last, _ = self._last
         if last is None:
             return
-        before, now = last[0], key[0]
+        (before, earlier, *_), (now, device, *_) = last, key
         assert isinstance(before, Options)
         assert isinstance(now, Options)
-        if before == now:
-            reason = difference(self.fusion, last[1:], key[1:])
-        else:
+        if before != now:
             reason = options_difference(before, now)
+        elif earlier != device:
+            reason = f"device is {device}, was {earlier}"
+        else:
+            reason = difference(self.fusion, last[2:], key[2:])
         self.recompiles.append(reason)
         name = origin.name if origin is not None else "fusion"
         log.event("recompile", "%s: plan %s: %s", name, len(self._plans) + 1, reason)
