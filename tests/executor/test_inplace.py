@@ -5,10 +5,13 @@ The programs and their failures are those of Thunder 0.2.6 with an executor that
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import thunder
 import torch
 
+from tests.devices import here
 from tests.executor.jitted import check, jit, region, regions
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -276,3 +279,28 @@ def test_a_region_returns_the_target_itself(device: torch.device) -> None:
     jfn = jit(program)
     assert jfn(x, y).data_ptr() == x.data_ptr()
     assert region(jfn).outputs
+
+
+OWN_MEMORY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sums beside each row": lambda x: (x * 2).sum(1, keepdim=True),
+    "turned and copied": lambda x: (x * 2).t().contiguous(),
+}
+
+
+@pytest.mark.parametrize("evaluator", [True, False])
+@pytest.mark.parametrize("name", OWN_MEMORY)
+def test_a_result_may_be_written_behind_the_program(name: str, evaluator: bool) -> None:
+    """Where it has memory of its own in eager, it is no view to torch's autograd."""
+    fn = OWN_MEMORY[name]
+
+    def written(fn: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        return lambda x: fn(x).mul_(3).sin()
+
+    x = torch.randn(3, 5)
+    ours, eager = x.clone().to(here()).requires_grad_(), x.clone().requires_grad_()
+    found = written(jit(fn, fuser_evaluator=evaluator))(ours)
+    expected = written(fn)(eager)
+    torch.testing.assert_close(found.cpu(), expected)
+    for result in (found, expected):
+        result.sum().backward()
+    torch.testing.assert_close(ours.grad.cpu(), eager.grad)

@@ -12,7 +12,19 @@ import pytest
 import torch
 
 from tests import fresh
-from tests.programs import STRICT, chain, check, fusion, like, permute, piece, plan_of, stop, total
+from tests.programs import (
+    STRICT,
+    chain,
+    check,
+    fusion,
+    like,
+    permute,
+    piece,
+    plan_of,
+    stop,
+    total,
+    unsqueeze,
+)
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -40,6 +52,28 @@ def test_a_plan_reads_as_straight_line_python() -> None:
             T5 = T0.as_strided((6, 4), (1, 6))
             return [T4, T5]
         """)
+
+
+def test_what_is_returned_as_one_view_is_allocated_as_that() -> None:
+    x = torch.randint(-9, 9, (4, 6)).float()
+    (a,) = like(x)
+    plan = check(fusion([a], unsqueeze(total(a, 1), 1)), x)
+    assert plan.text == dedent("""\
+        def run(T0):
+            T2 = empty((4, 1), (1, 1), dtype=float32, device=device)
+            launch0(0, T0.data_ptr(), T2.data_ptr())
+            return [T2]
+        """)
+
+
+def test_what_is_returned_beside_a_view_of_it_keeps_its_shape(device: torch.device) -> None:
+    x = torch.randn(4, 6).to(device)
+    (a,) = like(x)
+    sums = total(a, 1)
+    whole, view = plan_of(fusion([a], sums, unsqueeze(sums, 1)), x).run(x)
+    assert (whole.shape, view.shape) == ((4,), (4, 1))
+    assert whole.data_ptr() == view.data_ptr()
+    torch.testing.assert_close(whole, x.sum(1))
 
 
 def empty_cpu(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.views import View
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
@@ -40,6 +42,7 @@ Run: TypeAlias = Callable[..., list[torch.Tensor]]
 Around: TypeAlias = Callable[[int, Callable[..., Any]], Callable[..., Any]]
 
 PLAN_FILE = "<launch plan"  # how the file names of plans begin, in tracebacks
+_OWN = ".data"  # the same memory, of which torch does not know that it is a view
 
 
 def _nowhere(tensor: TensorView) -> str | None:
@@ -148,7 +151,10 @@ class _Writer:
     ) -> None:
         self.segmented, self.kernels = segmented, kernels
         self.arguments, self.device = arguments, device
-        self.names = tensor_names(segmented.fusion)
+        self.names = dict(tensor_names(segmented.fusion))
+        self.only = self._only_views()
+        self.shown = self._allocated_as_shown()
+        self.names |= {root: self.names[tv] for root, tv in self.shown.items()}
         self.lines: list[str] = []
         self.defined = {a for a in arguments if isinstance(a, TensorView)}
         self.bound: dict[str, Any] = {"torch": torch, "separate": separate}
@@ -169,7 +175,8 @@ class _Writer:
             if self.kernels[position] is None:
                 self._evaluate(position, segment)
             else:
-                self._allocate(segment)
+                for target in (s.target for s in segment.stores):
+                    self._result(target)
                 self._launch(position, segment)
             released = [self.names[tv] for tv in last.get(position, ()) if tv in self.defined]
             if released:
@@ -210,28 +217,59 @@ class _Writer:
         return self.names[tv]
 
     def _define(self, tv: TensorView) -> None:
-        """Make a tensor that no segment allocates: a view, or an empty one."""
+        """Make a tensor that no torch segment returns: allocate it, or view another."""
         name, view = self.names[tv], self.segmented.views.get(tv)
-        self.defined.add(tv)
-        if view is None:
-            self.lines.append(f"{name} = {self._empty(tv)}")
+        if view is None or self.shown.get(view.root) is tv:
+            self._allocate(tv if view is None else view.root)
             return
+        self.defined.add(tv)
         root = self._result(view.root)
         offset = f", {root}.storage_offset() + {view.offset}" if view.offset else ""
-        self.lines.append(f"{name} = {root}.as_strided({view.shape}, {view.strides}{offset})")
+        own = _OWN if self.only.get(view.root) is tv else ""
+        self.lines.append(f"{name} = {root}.as_strided({view.shape}, {view.strides}{offset}){own}")
 
-    def _allocate(self, segment: Segment) -> None:
-        for store in segment.stores:
-            if store.target not in self.defined:
-                self.defined.add(store.target)
-                self.lines.append(f"{self.names[store.target]} = {self._empty(store.target)}")
+    def _only_views(self) -> dict[TensorView, TensorView]:
+        """What is returned as one view of it and in no other way, and that view.
+
+        It must be none to torch, which forbids writing into a view that a function with a gradient
+        returns: eager may have a tensor of its own here."""
+        returned: dict[TensorView, set[TensorView]] = {}
+        for tv in self._outputs():
+            returned.setdefault(self.segmented.storage(tv), set()).add(tv)
+        found = {root: tvs.pop() for root, tvs in returned.items() if len(tvs) == 1}
+        return {root: tv for root, tv in found.items() if root not in {tv, *self.arguments}}
+
+    def _allocated_as_shown(self) -> dict[TensorView, TensorView]:
+        """Those whose memory kernels alone use, by its address: it is allocated as the view."""
+        used = {
+            self.segmented.storage(tv)
+            for segment, kernel in zip(self.segmented.segments, self.kernels, strict=True)
+            if kernel is None
+            for tv in (*torch_inputs(segment), *torch_outputs(segment))
+        }
+        return {
+            root: tv
+            for root, tv in self.only.items()
+            if root not in used and self._is_whole(self.segmented.views[tv], root)
+        }
+
+    def _is_whole(self, view: View, root: TensorView) -> bool:
+        """True for a view that begins and ends where the memory does."""
+        span = Layout(view.shape, view.strides).span
+        is_direct = view.root is root and view.offset == 0
+        return is_direct and span == self.segmented.layouts[root].span
+
+    def _allocate(self, tv: TensorView) -> None:
+        self.defined |= {tv, self.shown.get(tv, tv)}
+        self.lines.append(f"{self.names[tv]} = {self._empty(tv)}")
 
     def _empty(self, tv: TensorView) -> str:
-        layout = self.segmented.layouts[tv]
+        layouts, shown = self.segmented.layouts, self.shown.get(tv)
+        place = layouts[tv] if shown is None else self.segmented.views[shown]
         dtype = TORCH_DTYPES[tv.dtype]
         self.bound[str(dtype).removeprefix("torch.")] = dtype
         return self.empty.format(
-            shape=layout.shape, strides=layout.strides, dtype=str(dtype).removeprefix("torch.")
+            shape=place.shape, strides=place.strides, dtype=str(dtype).removeprefix("torch.")
         )
 
     def _allocator(self) -> str:
@@ -287,6 +325,8 @@ class _Writer:
         targets = "".join(f"{self.names[tv]}, " for tv in fresh)
         call = f"evaluate{position}({', '.join(arguments)})"
         self.lines.append(f"{targets}= {call}" if fresh else call)
+        returned = [self.names[tv] for tv in fresh if tv in self._outputs()]
+        self.lines += [f"{name} = {name}{_OWN}" for name in returned]
         self.defined.update(fresh)
 
     def _last_uses(self) -> Mapping[int, list[TensorView]]:
