@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.devices import copies
-from tests.frontend.fusions import defined, example
+from tests.frontend.fusions import defined, example, finest
 from tests.programs import cubin_of, cuda_kernels
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend import FusionCache, FusionDefinition, extrema
@@ -185,3 +185,19 @@ def test_what_has_no_largest_element_is_refused() -> None:
         with pytest.raises(ValueError, match="dim 1 of extent 0 has no result"):
             fd.ops.argmin(x, 1)
         fd.add_output(fd.ops.argmin(x, 0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_an_extent_that_a_run_has_as_0_is_refused_where_it_is_reduced(
+    name: str, dtype: torch.dtype
+) -> None:
+    x = torch.ones(2, 3, dtype=dtype)
+    rows, all_of_it = (definition(name, x, dim) for dim in (1, None))
+    for fd in (rows, all_of_it, finest(rows)):
+        with pytest.raises(ValueError, match="has no result"):
+            fd.execute(copies([torch.ones(2, 0, dtype=dtype)]))
+    with pytest.raises(ValueError, match=rf"{name}.*along dim 1 of extent 0 has no result"):
+        rows.execute(copies([torch.ones(2, 0, dtype=dtype)]))
+    (found,) = rows.execute(copies([torch.ones(0, 3, dtype=dtype)]))
+    assert found.shape == (0,)

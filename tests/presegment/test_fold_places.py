@@ -14,7 +14,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.extrema import EXTREMA
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.scalar import Scalar
+from thunder_fuser.ir.scalar import Scalar, is_constant
 from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.ops import OpDef
 from thunder_fuser.presegment.fold_places import fold_places
@@ -32,6 +32,9 @@ class Rows:
 
     def draw(self, name: str) -> Scalar:
         raise AssertionError(name)
+
+    def require_elements(self, extent: Scalar, what: str) -> None:
+        assert not is_constant(extent, 0), what
 
 
 def place(x: TensorView, dim: int = 1) -> TensorView:

@@ -45,6 +45,7 @@ class Builder:
         self.states: dict[int, FidValue] = {}
         self.specs: list[InputSpec] = []
         self.draws: list[sc.Symbol] = []
+        self._required: list[Scalar] = []
         self._inputs: list[int] = []
         self._outputs: list[tuple[int, tuple[int, ...] | None]] = []
         self._writes: dict[int, tuple[TensorView, int]] = {}  # target fid -> value, its fid
@@ -71,11 +72,11 @@ class Builder:
 
     def step(self, record: Record) -> tuple[Result, ...]:
         """Build one record. Raises TypeError or ValueError, leaving the builder as it was."""
-        built, draws = len(self._built), len(self.draws)
+        built, draws, required = len(self._built), len(self.draws), len(self._required)
         try:
             made = self._make(record)
         except (TypeError, ValueError):
-            del self._built[built:], self.draws[draws:]
+            del self._built[built:], self.draws[draws:], self._required[required:]
             raise
         for value in made:
             self.states[len(self.states)] = value
@@ -141,6 +142,7 @@ class Builder:
             tuple(self._owners),
             self._mesh,
             plan_on(fusion, self._mesh, needed),
+            tuple(self._required),
         )
 
     # What an operation may do while it builds (operations.Scope).
@@ -163,6 +165,13 @@ class Builder:
         self.draws.append(symbol)
         self._built.append(symbol)
         return symbol
+
+    def require_elements(self, extent: Scalar, what: str) -> None:
+        """Ask that `extent` is not 0, of every run where it is not known. Raises ValueError."""
+        if sc.is_constant(extent, 0):
+            raise ValueError(f"{what} of extent 0 has no result")
+        if not isinstance(extent, sc.Constant):
+            self._required.append(extent)
 
     # One function per kind of record.
 

@@ -10,10 +10,11 @@ import torch
 
 from thunder_fuser.frontend.arguments import Runtime, TensorSpec, check_arguments
 from thunder_fuser.frontend.devices import require_one_device
-from thunder_fuser.frontend.leaf import Leaf, Plan
+from thunder_fuser.frontend.leaf import Definition, Leaf, Plan
 from thunder_fuser.frontend.repro import describe_inputs
-from thunder_fuser.ir.scalar import Symbol
+from thunder_fuser.ir.scalar import Symbol, bind, is_constant
 from thunder_fuser.options import Options, current
+from thunder_fuser.runtime.evaluate import bind_arguments
 from thunder_fuser.runtime.lazy import resolved, returned
 from thunder_fuser.runtime.origin import Origin
 from thunder_fuser.runtime.profile import Profile
@@ -59,6 +60,7 @@ def run(
     options = resolve_options(request)
     device = resolve_device(leaf, arguments, request.device)
     complete = [*arguments, *draw(leaf.definition.draws, device)]
+    check_extents(leaf.definition, complete)
     given = resolved(complete)
     saved = describe_inputs(arguments) if request.save_repro_inputs else None
     profile = None
@@ -71,6 +73,15 @@ def run(
     debug_output = str(plan) if request.capture_debug_output else None
     outputs = handed_back(leaf, outputs, complete, given)
     return outputs, Execution(plan, profile, debug_output, saved)
+
+
+def check_extents(definition: Definition, complete: Sequence[Runtime]) -> None:
+    """Raises ValueError where an extent is 0 of which the definition needs an element."""
+    if not definition.required:
+        return
+    values = bind_arguments(definition.fusion, complete)
+    if any(is_constant(bind(extent, values), 0) for extent in definition.required):
+        raise ValueError("an argmax or argmin of no elements has no result")
 
 
 def handed_back(

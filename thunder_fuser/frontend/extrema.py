@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.operations import Argument, Built, Operation, Scope, call, product
-from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.scalar import Constant, constant
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Kind, Param
@@ -44,8 +43,7 @@ def _position(scope: Scope, given: Mapping[str, Argument], name: str) -> tuple[B
     if dim is None:
         x, dim = _flat(scope, x), 0
     assert isinstance(dim, int)
-    if sc.is_constant(x.extents[dim], 0):
-        raise ValueError(f"arg{name} along dim {dim} of extent 0 has no result")
+    scope.require_elements(x.extents[dim], f"arg{name} along dim {dim}")
     found = _packed(scope, x, dim, name) if _fits(x.dtype) else _first(scope, x, dim, name)
     if not keepdim or not rank:
         return (found,)

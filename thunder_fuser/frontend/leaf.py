@@ -15,7 +15,7 @@ from thunder_fuser.frontend.records import Record, Result
 from thunder_fuser.frontend.text import print_definition
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
-from thunder_fuser.ir.scalar import Symbol
+from thunder_fuser.ir.scalar import Scalar, Symbol
 from thunder_fuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class Definition:
 
     `results` are what each record made and `owners` the tensors built for it, `specs` what is
     demanded of the arguments, `draws` the scalars at the end of `fusion.inputs` that are drawn from
-    torch's generator at every run. `sharding` says what several devices of `mesh` would do.
+    torch's generator at every run. `sharding` says what several devices of `mesh` would do, and
+    `required` has the extents that may be 0 in no run.
     """
 
     records: tuple[Record, ...]
@@ -102,6 +103,7 @@ class Definition:
     owners: tuple[tuple[TensorView, ...], ...]
     mesh: DeviceMesh | None = None
     sharding: ShardingPlan | None = None
+    required: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,14 @@ Argument: TypeAlias = "Built | Attr | None"
 
 
 class Scope(Protocol):
-    """What building may do: apply a row, or ask for a number that is drawn at every run."""
+    """What building may do: apply a row, ask for a number that is drawn at every run, or that an
+    extent is not 0."""
 
     def apply(self, row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr]) -> Value: ...
 
     def draw(self, name: str) -> Scalar: ...
+
+    def require_elements(self, extent: Scalar, what: str) -> None: ...
 
 
 Build: TypeAlias = Callable[[Scope, Mapping[str, Argument]], tuple[Built, ...]]

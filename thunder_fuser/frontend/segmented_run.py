@@ -12,6 +12,7 @@ import torch
 from thunder_fuser.frontend.arguments import TensorSpec, check_arguments, fitted
 from thunder_fuser.frontend.execution import (
     Request,
+    check_extents,
     draw,
     handed_back,
     resolve_device,
@@ -51,6 +52,7 @@ class Segmented:
         options = resolve_options(asked)
         fids = self.parent.fids
         complete = [*arguments, *draw(self.parent.definition.draws, device)]
+        check_extents(self.parent.definition, complete)
         given = resolved(complete)
         values = fids.arguments(given)
         for index, segment in enumerate(self.segments):
