@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -62,6 +64,35 @@ def test_a_converted_argument_is_returned_as_a_tensor_of_its_own(device: torch.d
     back, _ = jit(program)(x)
     assert torch.equal(back, x)
     assert back.data_ptr() != x.data_ptr()
+
+
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "turned": lambda x: x.t(),
+    "flat": lambda x: x.view(-1),
+    "a row": lambda x: x[0],
+    "with a dim more": lambda x: x.unsqueeze(0),
+    "in order": lambda x: x.contiguous(),
+}
+
+
+@pytest.mark.parametrize("evaluator", [True, False])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_returned_view_of_a_cast_and_back_is_of_a_copy(
+    name: str, evaluator: bool, device: torch.device
+) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        return VIEWS[name](x.double().float()), VIEWS[name](y), VIEWS[name](y.double().float()), y
+
+    x = torch.randn(3, 5)
+    given = x.to(device, copy=True)
+    results = jit(program, fuser_evaluator=evaluator)(given)
+    for number, (result, expected) in enumerate(zip(results, program(x), strict=True)):
+        torch.testing.assert_close(result.cpu(), expected)
+        if number in (0, 2):
+            result.zero_()
+    torch.testing.assert_close(given.cpu(), x)
+    torch.testing.assert_close(results[1].cpu(), VIEWS[name](x * 2))
 
 
 @pytest.mark.parametrize(

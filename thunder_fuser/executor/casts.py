@@ -23,7 +23,7 @@ from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.early_sums import shrinks
-from thunder_fuser.executor.storage import Storages, rebuilt, tensors
+from thunder_fuser.executor.storage import Storages, rebuilt, sources_of_views, tensors
 
 Renames = dict[Any, Proxy]
 
@@ -32,16 +32,18 @@ def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool)
     """The trace with the conversions inside its fusions reduced.
 
     A value leaves a fusion under its own name unless it is the fusion's argument unchanged; then
-    later bound symbols read the argument. What the trace returns stays a tensor of its own.
+    later bound symbols read the argument. What the trace returns, or returns a view of, stays a
+    tensor of its own.
     """
-    returned = {p.name for p in trace.bound_symbols[-1].flat_proxy_args}
+    returned = [p.name for p in trace.bound_symbols[-1].flat_proxy_args]
+    shown = sources_of_views(trace.bound_symbols, returned)
     renamed: Renames = {}
     bsyms = []
     for bsym in trace.bound_symbols:
         if bsym.has_input(renamed):
             bsym = bsym.from_bsym_swap_proxies(renamed, skip_output=True)
         if bsym.sym.is_fusion:
-            same, subsymbols = _reduce(bsym, storages, returned, strict)
+            same, subsymbols = _reduce(bsym, storages, shown, strict)
             args = {p.name for p in bsym.args}
             outputs = {p.name: p for p in (same.get(variableify(p), p) for p in bsym.output)}
             kept = tuple(p for name, p in outputs.items() if name not in args)
@@ -52,7 +54,7 @@ def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool)
 
 
 def _reduce(
-    fusion: BoundSymbol, storages: Storages, returned: set[str], strict: bool
+    fusion: BoundSymbol, storages: Storages, shown: set[str], strict: bool
 ) -> tuple[Renames, tuple[BoundSymbol, ...]]:
     """What equals what inside the fusion, and the symbols left."""
     source: dict[str, Any] = {}  # result of a conversion -> what it converts in the end
@@ -69,7 +71,7 @@ def _reduce(
         direct, out = bsym.args[0], bsym.output
         origin = source.get(direct.name, direct)
         if origin.dtype == out.dtype:
-            if out.name in returned or out.name in summed:
+            if out.name in shown or out.name in summed:
                 kept.append(bsym)
             else:
                 same[variableify(out)] = origin

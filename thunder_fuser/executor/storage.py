@@ -146,11 +146,13 @@ class Storages:
 
 
 def sources_of_views(bsyms: Sequence[BoundSymbol], names: Iterable[str]) -> set[str]:
-    """`names`, and all whose memory those may show."""
+    """`names`, and all whose memory those may show; of another type a conversion is a copy."""
     found = set(names)
     for leaf in reversed(list(leaves(bsyms))):
+        is_cast = prim_name(leaf) == "CONVERT_ELEMENT_TYPE"
         for first, *others in _shared(leaf, written_tensors(leaf)):
-            if not found.isdisjoint(p.name for p in others):
+            seen = (p.name for p in others if not is_cast or p.dtype == first.dtype)
+            if not found.isdisjoint(seen):
                 found.add(first.name)
     return found
 
