@@ -9,7 +9,7 @@ from tests.programs import like
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import build
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.bind import bind
 
@@ -59,3 +59,13 @@ def test_strides_in_another_order_are_refused() -> None:
     fusion = negated(build.tensor(DataType.Float, 4, 6, contiguity=[False, False]))
     with pytest.raises(ValueError, match=r"strides \[1, 4\] do not fall in .* order \[1, 0\]"):
         bind(fusion, [LAYOUTS["transposed"]])
+
+
+def test_a_target_whose_elements_share_memory_is_refused_and_what_is_only_read_is_not() -> None:
+    read, target = (build.tensor(DataType.Float, 4, 6, contiguity=[False, True]) for _ in range(2))
+    value = call("exp", read)
+    fusion = Fusion((read, target), (), (Write(value, target),))
+    expanded = LAYOUTS["expanded"]
+    with pytest.raises(ValueError, match=r"argument 1 is written, but .* at strides \(0, 1\)"):
+        bind(fusion, [torch.randn(4, 6), expanded])
+    bind(fusion, [expanded, torch.randn(4, 6)])

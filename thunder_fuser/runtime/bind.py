@@ -40,7 +40,8 @@ def bind(
     scalar, read at every call.
 
     Raises ValueError where arguments do not fit the fusion's inputs, in number, sizes or the way
-    their allocation domains say that they lie, and where they are on several devices.
+    their allocation domains say that they lie, where they are on several devices, and where one is
+    written whose elements share memory.
     """
     symbols = bind_arguments(fusion, arguments)
     where = _device(arguments, device)
@@ -49,6 +50,7 @@ def bind(
     roles: dict[TensorView, TensorView | Scalar] = {}
     layouts: dict[TensorView, Layout] = {}
     positions = {v: k for k, v in enumerate(fusion.inputs)}
+    targets = {write.target for write in fusion.writes}
 
     def leaf(old: TensorView) -> TensorView:
         argument = arguments[positions[old]]
@@ -61,8 +63,14 @@ def bind(
         problem = misfit(order, contiguity, argument.shape, argument.stride())
         if problem is not None:
             raise ValueError(f"argument {positions[old]}: {problem}")
+        layout = layout_of(argument)
+        if old in targets and layout.distinct < layout.numel:
+            raise ValueError(
+                f"argument {positions[old]} is written, but elements of shape {layout.shape} share "
+                f"memory at strides {layout.strides}; give it memory for each"
+            )
         made = tensor(old.dtype, *argument.shape)
-        roles[old], layouts[made] = made, layout_of(argument)
+        roles[old], layouts[made] = made, layout
         return made
 
     concrete, mapping = replay(fusion, leaf, lambda s: sc.bind(s, values))
