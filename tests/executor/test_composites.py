@@ -46,6 +46,27 @@ def test_a_copy_is_a_copy(name: str) -> None:
     assert results[0].stride() == COPIED[name](x).stride()
 
 
+ROUND = [torch.floor, torch.ceil, torch.round, torch.trunc]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8], ids=str)
+@pytest.mark.parametrize("op", [*ROUND, torch.abs], ids=lambda op: op.__name__)
+def test_integers_rounded_are_copies(op: Program, dtype: torch.dtype) -> None:
+    def written(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = op(x)
+        y.add_(1)
+        return y, x * 2
+
+    x = torch.randint(0, 100, (4, 5), dtype=dtype)
+    check(written, x)
+    check(lambda x: getattr(x, op.__name__)().mul_(2), x)
+
+
+def test_a_number_flipped_is_a_copy() -> None:
+    check(lambda x: (x.flip(0).add_(1), x * 2), torch.randn(()))
+    check(lambda x: torch.exp(x.flip(0)), torch.randn((), requires_grad=True))
+
+
 def test_gradients_of_repetitions() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return x.repeat(1, 1) * x[:1].repeat(4, 1) * x.repeat(3, 1, 1).repeat_interleave(1, 0)

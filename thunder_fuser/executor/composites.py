@@ -11,10 +11,11 @@ none to Thunder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import thunder.clang as clang
+import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
 import torch
 from thunder.core.proxies import TensorProxy
@@ -44,7 +45,24 @@ def _repeat_interleave(
 
 def _flip(a: Any, *dims: Any) -> Any:
     """A copy where it flips nothing too."""
-    return ltorch.clone(a) if dims in ((), ((),), ([],)) else ltorch.flip(a, *dims)
+    is_idle = a.ndim == 0 or dims in ((), ((),), ([],))
+    return ltorch.clone(a) if is_idle else ltorch.flip(a, *dims)
+
+
+def _abs(a: Any) -> Any:
+    """A copy of what is never below zero too."""
+    return ltorch.clone(a) if _is_of(dtypes.is_unsigned_dtype, a) else NotImplemented
+
+
+def _rounded(a: Any) -> Any:
+    """A copy of integers too, which are round."""
+    return ltorch.clone(a) if _is_of(dtypes.is_exact_dtype, a) else NotImplemented
+
+
+def _is_of(is_kind: Callable[[Any], bool], a: Any) -> bool:
+    """True for a tensor whose type is of that kind, bools aside, of which torch has none of
+    these."""
+    return isinstance(a, TensorProxy) and a.dtype != dtypes.bool8 and is_kind(a.dtype)
 
 
 def _unfold(a: Any, dimension: int, size: int, step: int) -> Any:
@@ -112,11 +130,16 @@ def _are_static(numbers: Iterable[Any]) -> bool:
 
 
 COMPOSITES: dict[Any, Compose] = {
+    torch.abs: _abs,
+    torch.ceil: _rounded,
     torch.diagonal: _diagonal,
     torch.einsum: _einsum,
     torch.flip: _flip,
+    torch.floor: _rounded,
     torch.nn.functional.embedding: _embedding,
     torch.repeat_interleave: _repeat_interleave,
+    torch.round: _rounded,
+    torch.trunc: _rounded,
     torch.Tensor.__getitem__: _getitem,
     torch.Tensor.repeat: _repeat,
     torch.Tensor.unfold: UNFOLD,
