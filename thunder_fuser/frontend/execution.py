@@ -19,6 +19,7 @@ from thunder_fuser.runtime.lazy import resolved, returned
 from thunder_fuser.runtime.origin import Origin
 from thunder_fuser.runtime.profile import Profile
 from thunder_fuser.runtime.ranges import region_ranged
+from thunder_fuser.runtime.writes import check_writable, note_writes
 
 _PHILOX_STEP = 4  # torch counts single numbers, a Philox call makes four
 
@@ -52,8 +53,8 @@ def run(
     """Run `leaf`; its outputs and what there is to tell about the run.
 
     Raises ValueError or TypeError for arguments, device or options that do not fit, FuserError that
-    names a repro script for what fails after that, RuntimeError for several devices; out of
-    memory is torch's own error.
+    names a repro script for what fails after that, RuntimeError for several devices and for a
+    target that torch would not write; out of memory is torch's own error.
     """
     require_one_device(leaf.definition)
     arguments = check_arguments(leaf.definition.specs, inputs)
@@ -61,6 +62,8 @@ def run(
     device = resolve_device(leaf, arguments, request.device)
     complete = [*arguments, *draw(leaf.definition.draws, device)]
     check_extents(leaf.definition, complete)
+    if leaf.written:
+        check_writable(complete, leaf.written)
     given = resolved(complete)
     saved = describe_inputs(arguments) if request.save_repro_inputs else None
     profile = None
@@ -71,7 +74,9 @@ def run(
         outputs = call(given, options, device, origin)
     plan = leaf.program.plan(given, options, device, origin)
     debug_output = str(plan) if request.capture_debug_output else None
-    outputs = handed_back(leaf, outputs, complete, given)
+    if leaf.written:
+        note_writes(complete, leaf.written)
+    outputs = returned(outputs, complete, given, leaf.written)
     return outputs, Execution(plan, profile, debug_output, saved)
 
 
@@ -82,17 +87,6 @@ def check_extents(definition: Definition, complete: Sequence[Runtime]) -> None:
     values = bind_arguments(definition.fusion, complete)
     if any(is_constant(bind(extent, values), 0) for extent in definition.required):
         raise ValueError("an argmax or argmin of no elements has no result")
-
-
-def handed_back(
-    leaf: Leaf, made: list[torch.Tensor], arguments: Sequence[Any], given: Sequence[Any]
-) -> list[torch.Tensor]:
-    """What `leaf` made of the `given`, which may stand in for arguments that torch reads lazily."""
-    if given is arguments:
-        return made
-    targets = {write.target for write in leaf.fusion.writes}
-    written = [k for k, value in enumerate(leaf.fusion.inputs) if value in targets]
-    return returned(made, arguments, given, written)
 
 
 def resolve_options(request: Request) -> Options:

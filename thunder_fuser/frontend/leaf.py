@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -125,6 +126,12 @@ class Leaf:
     @property
     def fids(self) -> Fids:
         return self.definition.fids
+
+    @cached_property
+    def written(self) -> tuple[int, ...]:
+        """The positions of the inputs that are written in place."""
+        targets = {write.target for write in self.fusion.writes}
+        return tuple(k for k, value in enumerate(self.fusion.inputs) if value in targets)
 
     def __str__(self) -> str:
         """Python text that defines the same fusion."""

@@ -14,13 +14,12 @@ from thunder_fuser.frontend.execution import (
     Request,
     check_extents,
     draw,
-    handed_back,
     resolve_device,
     resolve_options,
 )
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.segments import Segment
-from thunder_fuser.runtime.lazy import resolved
+from thunder_fuser.runtime.lazy import resolved, returned
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ class Segmented:
                 values[to_parent[fid]] = result
             for fid in [f for f, last in self.last_use.items() if last == index]:
                 values.pop(fid, None)
-        return handed_back(self.parent, self._finish(values), complete, given)
+        return returned(self._finish(values), complete, given, self.parent.written)
 
     def _finish(self, values: dict[int, Any]) -> list[torch.Tensor]:
         """Copy what is written in place into its target, and give the outputs. A returned view of
