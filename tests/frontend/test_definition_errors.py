@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -132,6 +133,26 @@ def test_a_handle_of_another_definition_is_refused() -> None:
         lambda fd, x: fd.add_output(x, alias_input=other[0]),
     ):
         raises(body, "T0 of FusionDefinition at 0x", "not of this FusionDefinition at 0x")
+
+
+def test_a_handle_of_an_attempt_that_failed_is_refused() -> None:
+    fd = FusionDefinition(cache=new_cache())
+    with suppress(KeyError), fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        stale = fd.ops.exp(x)
+        raise KeyError
+    with fd:
+        y = fd.ops.neg(fd.define_tensor([-1], contiguity=True))
+        for body in (
+            lambda: fd.add_output(stale),
+            lambda: fd.ops.add(y, stale),
+            lambda: fd.ops.reshape(y, [stale.size(0)]),
+        ):
+            with pytest.raises(ValueError, match="T1 of an earlier `with` of this definition"):
+                body()
+        fd.add_output(y)
+    given = torch.randn(3)
+    assert torch.equal(fd.execute([given])[0], -given)
 
 
 @pytest.mark.parametrize(

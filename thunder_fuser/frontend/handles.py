@@ -12,14 +12,19 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A value of one FusionDefinition. `==` records an op, so handles are told apart by fid."""
+    """A value of one FusionDefinition. `==` records an op, so handles are told apart by fid.
 
-    __slots__ = ("_fd", "fid")
+    `recording` is the same for all handles of one `with`: where that failed, the next one counts
+    its fids anew.
+    """
+
+    __slots__ = ("_fd", "fid", "recording")
     kind = ""
 
-    def __init__(self, fid: int, fd: FusionDefinition) -> None:
+    def __init__(self, fid: int, fd: FusionDefinition, recording: object) -> None:
         self.fid = fid
         self._fd = fd
+        self.recording = recording
 
     @property
     def definition(self) -> FusionDefinition:
@@ -80,8 +85,8 @@ class Tensor(Operand):
     __slots__ = ("ndim",)
     kind = TENSOR
 
-    def __init__(self, fid: int, ndim: int, fd: FusionDefinition) -> None:
-        super().__init__(fid, fd)
+    def __init__(self, fid: int, ndim: int, fd: FusionDefinition, recording: object) -> None:
+        super().__init__(fid, fd, recording)
         self.ndim = ndim
 
     def shape(self) -> Vector:
@@ -108,8 +113,8 @@ class Vector(Handle):
     __slots__ = ("size",)
     kind = VECTOR
 
-    def __init__(self, fid: int, size: int, fd: FusionDefinition) -> None:
-        super().__init__(fid, fd)
+    def __init__(self, fid: int, size: int, fd: FusionDefinition, recording: object) -> None:
+        super().__init__(fid, fd, recording)
         self.size = size
 
     def __len__(self) -> int:
@@ -123,8 +128,10 @@ class Vector(Handle):
         return scalar
 
 
-def handle(kind: str, fid: int, size: int, fd: FusionDefinition) -> Tensor | Scalar | Vector:
+def handle(
+    kind: str, fid: int, size: int, fd: FusionDefinition, recording: object
+) -> Tensor | Scalar | Vector:
     """The handle of a value: `size` is the rank of a tensor or the length of a vector."""
-    if kind == TENSOR:
-        return Tensor(fid, size, fd)
-    return Scalar(fid, fd) if kind == SCALAR else Vector(fid, size, fd)
+    if kind == SCALAR:
+        return Scalar(fid, fd, recording)
+    return (Tensor if kind == TENSOR else Vector)(fid, size, fd, recording)

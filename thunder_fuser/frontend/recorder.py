@@ -36,6 +36,7 @@ class Recorder:
         self.results: list[tuple[Result, ...]] = []
         self.kinds: list[str] = []
         self._owner = owner
+        self._recording = object()
         self._cache = cache
         self._max_length = max_length
         self._node: Node | None = cache.walk()
@@ -59,7 +60,8 @@ class Recorder:
         self.results.append(results)
         handles = []
         for result in results:
-            handles.append(handle(result.kind, len(self.kinds), result.size, self._owner))
+            fid, recording = len(self.kinds), self._recording
+            handles.append(handle(result.kind, fid, result.size, self._owner, recording))
             self.kinds.append(result.kind)
         return handles
 
@@ -85,16 +87,22 @@ class Recorder:
         return vector
 
     def check_owner(self, handle: Handle, name: str) -> None:
-        """Raises ValueError for a handle of another definition."""
+        """Raises ValueError for a handle of another definition, or of an attempt at this one that
+        failed."""
         if handle.definition is not self._owner:
             raise ValueError(
                 f"argument {name!r} is {handle!r} of {_title(handle.definition)}, "
                 f"not of this {_title(self._owner)}"
             )
+        if handle.recording is not self._recording:
+            raise ValueError(
+                f"argument {name!r} is {handle!r} of an earlier `with` of this definition, which "
+                "failed; define it again"
+            )
 
     def describe(self, handle: Handle) -> str:
         """`T0: f32[i8]`: a handle with its type, as errors show it."""
-        if handle.definition is not self._owner:
+        if handle.recording is not self._recording:
             return repr(handle)
         value = self._ready_builder().states[handle.fid]
         if isinstance(value, TensorView):
