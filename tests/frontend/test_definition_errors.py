@@ -222,6 +222,26 @@ def test_from_pytorch_takes_cuda_tensors_and_cpu_scalars(tensor: torch.Tensor) -
         (lambda fd, x: fd.ops.cat([]), ValueError, ("'tensors' is empty",)),
         (lambda fd, x: fd.from_pytorch([1]), TypeError, ("wants a torch.Tensor, not list",)),
         (lambda fd, x: fd.ops.reshape(x, [24.0]), TypeError, ("new_shape[0]", "float 24.0")),
+        (
+            lambda fd, x: fd.ops.reshape(x, [fd.define_scalar()]),
+            TypeError,
+            ("S1 has dtype f64; an extent is an integer",),
+        ),
+        (
+            lambda fd, x: fd.define_vector([fd.define_scalar(2.5)]),
+            TypeError,
+            ("is an integer: 2.5",),
+        ),
+        (
+            lambda fd, x: fd.ops.full([fd.define_scalar(True)], 1.0, DataType.Float),
+            TypeError,
+            ("dtype bool; an extent is an integer",),
+        ),
+        (
+            lambda fd, x: fd.ops.iota(3.5, 0, 1, DataType.Int),
+            TypeError,
+            ("an extent is an integer: 3.5",),
+        ),
         (lambda fd, x: fd.ops.sum(x, [2]), ValueError, ("dims[0] is 2", "rank 2: [-2, 1]")),
         (lambda fd, x: fd.ops.sum(x, [1, -1]), ValueError, ("names dim 1 twice",)),
         (lambda fd, x: fd.ops.sum(x, [0], keepdim=1), TypeError, ("'keepdim' wants True",)),

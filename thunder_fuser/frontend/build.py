@@ -94,7 +94,7 @@ class Builder:
             case records.DEFINE_SCALAR:
                 return (self._define_scalar(attrs),)
             case records.DEFINE_VECTOR:
-                return (tuple(self._scalar(ref) for ref in _list(record.args[0])),)
+                return (tuple(self._integer(ref) for ref in _list(record.args[0])),)
             case records.ADD_OUTPUT:
                 self._add_output(record)
                 return ()
@@ -215,7 +215,7 @@ class Builder:
         if not isinstance(arg, Ref):
             return tuple(self._value(ref) for ref in arg)
         value = self.states[arg.fid]
-        return (self._scalar(arg),) if kind is Kind.EXTENT else value
+        return (self._integer(arg),) if kind is Kind.EXTENT else value
 
     def _add_output(self, record: Record) -> None:
         (_, order), (source, target) = record.attrs[0], record.args
@@ -285,9 +285,12 @@ class Builder:
         assert not isinstance(value, tuple)
         return value
 
-    def _scalar(self, ref: Ref) -> Scalar:
+    def _integer(self, ref: Ref) -> Scalar:
+        """What may be an extent. Raises TypeError for a scalar of another type."""
         value = self._value(ref)
         assert not isinstance(value, TensorView)
+        if not value.dtype.is_integral:
+            raise TypeError(f"{ref} has dtype {value.dtype}; an extent is an integer: {value}")
         return value
 
 
