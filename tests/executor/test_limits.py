@@ -12,11 +12,12 @@ from tests.executor.jitted import check
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
-VALUES = (-inf, -2.0, 0.0, 0.25, 0.5, 1.0, 3.0, inf)
+VALUES = (-inf, -2.0, 0.0, 0.25, 0.5, 0.7, 1.0, 3.0, inf)
 PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "clamp": lambda x: torch.clamp(x * 1, 0, 0.5),
     "clamp from below": lambda x: (x * 1).clamp(min=0.25) * 2,
     "clamp to the larger": lambda x: x.clamp(0.5, 0.25),
+    "clamp to what 16 bits do not hold": lambda x: x.clamp(min=0.7) * x.clamp(max=0.7),
     "clip": lambda x: torch.clip(x, -2.0, 1),
     "clamp_max": lambda x: torch.clamp_max(x * 1, 1),
     "clamp_min": lambda x: x.clamp_min(0.0),

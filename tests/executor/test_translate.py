@@ -1,10 +1,13 @@
-"""What a region returns: views where eager has them."""
+"""What a region returns: views where eager has them; and how it compares with numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
+import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.executor.jitted import check
 
@@ -47,3 +50,26 @@ def test_an_expanded_gradient_is_not_written_out(device: torch.device) -> None:
     x = torch.randn(40, 24, requires_grad=True)
     _, gradients = strides(lambda x: torch.sin(x.sum(1)), x, device=device)
     assert gradients == [(1, 0)]
+
+
+COMPARED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "equal": lambda x: x == 0.7,
+    "another": lambda x: x != 0.1,
+    "less": lambda x: torch.where(x < 0.7, x * 2, x * 4),
+    "at most": lambda x: x <= 0.7,
+    "more": lambda x: x.masked_fill(x > 0.1, 3),
+    "at least": lambda x: x >= 0.1,
+    "a whole number": lambda x: x == 257,
+    "too large": lambda x: x == 70000,
+    "shrunk": lambda x: F.hardshrink(x, 0.7),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"fuser_evaluator": False}, {"fuser_strict": True}])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_number_equals_what_was_made_of_it(
+    name: str, dtype: torch.dtype, options: dict[str, bool], device: torch.device
+) -> None:
+    x = torch.tensor([0.7, 0.1, -0.7, 256, 257, 70000, inf]).to(dtype)
+    check(COMPARED[name], torch.cat([x, torch.randn(30).to(dtype)]), **options)

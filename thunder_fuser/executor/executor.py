@@ -77,6 +77,7 @@ from thunder_fuser.executor.refusals import REFUSALS
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu import RELU
 from thunder_fuser.executor.relu_masks import drop_relu_masks
+from thunder_fuser.executor.remainders import REMAINDERS
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.replacement import Replacement
 from thunder_fuser.executor.report import Report, keep_report
@@ -121,6 +122,7 @@ SEEN_INTO = (
     INTERPOLATIONS,
     BORDERS,
     LIMITS,
+    REMAINDERS,
     NORMALIZED,
 )  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a

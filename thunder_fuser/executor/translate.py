@@ -28,7 +28,7 @@ from thunder_fuser.executor.claims import (
     prim_name,
 )
 from thunder_fuser.executor.dilated_pads import pad, with_extents
-from thunder_fuser.executor.dtypes import data_type
+from thunder_fuser.executor.dtypes import data_type, rounded_numbers
 from thunder_fuser.executor.index_sums import embedding_backward, index_put, with_shapes
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
 from thunder_fuser.executor.scatters import index_add, scatter, scatter_add, with_places, with_sizes
@@ -248,13 +248,25 @@ def _variance(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     return args, {"correction": int(kwargs["correction"])}
 
 
+def _compared(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Torch rounds a number that it compares a tensor with: 0.7 equals a bf16 that was made of
+    it."""
+    return rounded_numbers(*args), kwargs
+
+
 _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "CLONE": _first_only,
     "EMBEDDING": _embedding,
+    "EQ": _compared,
     "FULL": _without_device,
+    "GE": _compared,
+    "GT": _compared,
     "INDEX_ADD": with_places,
     "INDEX_PUT": with_shapes,
     "IOTA": _without_device,
+    "LE": _compared,
+    "LT": _compared,
+    "NE": _compared,
     "PAD": with_extents,
     "SCATTER": with_places,
     "SCATTER_ADD": with_sizes,
