@@ -193,3 +193,18 @@ def test_segments_read_and_write_what_torch_conjugates_lazily() -> None:
     torch.testing.assert_close(given, before.exp())
     torch.testing.assert_close(x, before.exp().conj())
     assert written is given
+
+
+def test_a_scalar_that_was_cast_is_cast_in_each_segment_that_reads_it() -> None:
+    x = torch.randn(9, 30)
+
+    def define(fd: FusionDefinition) -> None:
+        (a,) = example(fd, x)
+        count = fd.ops.cast(a.size(1), dtype=DataType.Double)
+        below = fd.ops.sub(a, fd.ops.truediv(fd.ops.sum(a, [1], keepdim=True), count))
+        fd.add_output(fd.ops.cumsum(fd.ops.mul(below, count), 0))
+
+    def eager(x: torch.Tensor) -> list[torch.Tensor]:
+        return [((x - x.mean(1, keepdim=True)) * 30).cumsum(0)]
+
+    check(define, [x], eager, exact=False)

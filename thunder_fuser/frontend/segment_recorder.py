@@ -223,9 +223,9 @@ class SegmentRecorder:
 
     def _arithmetic(self, scalar: sc.Scalar) -> Handle:
         assert isinstance(scalar, sc.ScalarExpr), f"{scalar} is no value of the segment"
-        args = [self._value(a) for a in scalar.args]
-        call = bind(OPERATIONS[scalar.op.name], args, {}, self._recorder)
-        return self._recorder.append(call)[0]
+        args, operation = [self._value(a) for a in scalar.args], OPERATIONS[scalar.op.name]
+        asked = {p.name: scalar.dtype for p in operation.statics if p.kind is Kind.DTYPE}
+        return self._recorder.append(bind(operation, args, asked, self._recorder))[0]
 
 
 def _produced(tv: TensorView) -> Record:
