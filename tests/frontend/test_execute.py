@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.frontend.fusions import TorchProgram, check, defined, example, new_cache
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
@@ -132,6 +133,17 @@ def test_a_wrong_count_says_what_is_expected() -> None:
 )
 def test_arguments_that_do_not_fit(inputs: list[Any], words: tuple[str, ...]) -> None:
     refused(defined(added), inputs, *words)
+
+
+def test_a_tensor_without_memory_is_refused() -> None:
+    fd, freed = defined(added), torch.randn(3, 4)
+    freed.untyped_storage().resize_(0)
+    with FakeTensorMode():
+        fake = torch.empty(3, 4)
+    refused(fd, [freed, 1.0], "argument 0 for T0", "the Tensor on cpu has no memory")
+    refused(fd, [fake, 1.0], "argument 0 for T0", "the FakeTensor on cpu has no memory")
+    (found,) = fd.execute([torch.randn(0, 4), 1.0])
+    assert found.shape == (0, 4)
 
 
 def test_a_number_that_its_dtype_does_not_hold_is_refused() -> None:

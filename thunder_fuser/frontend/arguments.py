@@ -103,6 +103,8 @@ def _check_tensor(spec: TensorSpec, value: object) -> None:
     if spec.is_cpu and value.device.type != "cpu":
         raise ValueError(f"expected a CPU scalar, got a tensor on {value.device}")
     _check_layout(spec, value)
+    if not value.data_ptr() and value.numel():
+        raise ValueError(f"the {type(value).__name__} on {value.device} has no memory to read")
 
 
 def _check_layout(spec: TensorSpec, value: torch.Tensor) -> None:
