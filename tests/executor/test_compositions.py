@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 
 import pytest
@@ -59,6 +59,23 @@ def test_the_gradient_of_the_norm_of_nothing_but_zeros_is_zero(order: float) -> 
     jfn = check(lambda x: NORM(x * 2, order, dim=1), x.requires_grad_(), **KERNELS)
     assert "no rule for" not in explain(jfn)
     check(lambda x: F.normalize(x * 2, order, eps=0.1) * 3, x, **KERNELS)
+
+
+@pytest.mark.parametrize("shapes", [((3, 1), (3, 5)), ((5,), (3, 5)), ((4, 1, 5), (3, 1))], ids=str)
+@pytest.mark.parametrize("dim", [1, -1])
+def test_what_is_expanded_first_is_similar(dim: int, shapes: tuple[tuple[int, ...], ...]) -> None:
+    x, y = (torch.randn(shape, requires_grad=True) for shape in shapes)
+    check(lambda x, y: F.cosine_similarity(x, y, dim) * 2, x, y, **KERNELS)
+    check(lambda x, y: F.cosine_similarity(y, x, dim) * 2, x, y, **KERNELS)
+
+
+@pytest.mark.parametrize("dims", [(), [], None], ids=str)
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_no_dims_are_all(dims: Sequence[int] | None, keepdim: bool) -> None:
+    x = torch.randn(3, 5, requires_grad=True)
+    for order in (1, 2, inf):
+        check(lambda x, order=order: NORM(x * 2, order, dims, keepdim), x)
+    check(lambda x: torch.nansum(torch.log(x), dims, keepdim) * 2, x)
 
 
 def test_rows_without_length_are_similar_to_nothing() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, TypeAlias
 
+import thunder.clang as clang
 import thunder.torch as ltorch
 import torch
 from thunder.core.proxies import TensorProxy
@@ -35,7 +36,7 @@ def _vector_norm(
     """Norms of order 1, 2, inf and -inf. Torch's gradient of a root is 0 where the sum is."""
     if not is_ours(x) or dtype is not None or isinstance(ord, str):
         return NotImplemented
-    dims = tuple(range(x.ndim)) if dim is None else dim
+    dims = _all_for_none(x, dim)
     wide = ltorch.to(x, wide_type(x.dtype))
     if ord == 2:
         total = ltorch.sum(ltorch.mul(wide, wide), dims, keepdim)
@@ -50,6 +51,11 @@ def _vector_norm(
     else:
         return NotImplemented
     return ltorch.to(result, x.dtype)
+
+
+def _all_for_none(a: Any, dim: Dims) -> Dims:
+    """Torch reduces all dims where it is given none, be it in a tuple."""
+    return tuple(range(a.ndim)) if dim in (None, (), []) else dim
 
 
 def _norm(
@@ -97,10 +103,11 @@ def _pairwise_distance(
 
 
 def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps))"""
+    """sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps)), of what both are expanded to."""
     if not is_ours(x1, x2) or x1.dtype != x2.dtype:
         return NotImplemented
-    a, b = (ltorch.to(x, wide_type(x1.dtype, x2.dtype)) for x in (x1, x2))
+    a, b = clang.maybe_broadcast(x1, x2)
+    a, b = (ltorch.to(x, wide_type(x1.dtype, x2.dtype)) for x in (a, b))
 
     def root(x: Any) -> Any:
         # The square of a limit: no gradient goes to a root of 0.
@@ -136,7 +143,7 @@ def _diff(a: Any, n: int = 1, dim: int = -1) -> Any:
 def _nansum(a: Any, dim: Dims = None, keepdim: bool = False) -> Any:
     if not is_ours(a):
         return NotImplemented
-    return ltorch.sum(ltorch.where(ltorch.isnan(a), 0.0, a), dim, keepdim)
+    return ltorch.sum(ltorch.where(ltorch.isnan(a), 0.0, a), _all_for_none(a, dim), keepdim)
 
 
 def _count_nonzero(a: Any, dim: Dims = None) -> Any:
