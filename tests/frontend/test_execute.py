@@ -311,6 +311,17 @@ def test_random_numbers_follow_the_seed_and_differ_between_runs() -> None:
     assert ((first[1] >= 2) & (first[1] < 3)).all()
 
 
+def test_random_numbers_are_the_same_under_another_default_device() -> None:
+    fd = defined(lambda fd: fd.add_output(fd.ops.rand_like(fd.define_tensor([4]))))
+    x = torch.ones(4)
+    torch.manual_seed(3)
+    expected = fd.execute([x])
+    torch.manual_seed(3)
+    with torch.device("meta"):
+        found = fd.execute([x])
+    assert torch.equal(found[0], expected[0])
+
+
 def test_random_numbers_of_a_given_seed_and_offset_repeat() -> None:
     def define(fd: FusionDefinition) -> None:
         seed, offset = (fd.define_scalar(None, DataType.Int) for _ in range(2))

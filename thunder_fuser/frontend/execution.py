@@ -158,7 +158,7 @@ def _seed(device: torch.device) -> int:
 
 def _offset(device: torch.device) -> int:
     if device.type != "cuda":
-        return int(torch.randint(0, 2**31, ()))
+        return int(torch.randint(0, 2**31, (), device="cpu"))
     generator = torch.cuda.default_generators[device.index]
     offset = generator.get_offset() // _PHILOX_STEP
     generator.set_offset((offset + 1) * _PHILOX_STEP)
