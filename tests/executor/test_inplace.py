@@ -304,3 +304,36 @@ def test_a_result_may_be_written_behind_the_program(name: str, evaluator: bool) 
     for result in (found, expected):
         result.sum().backward()
     torch.testing.assert_close(ours.grad.cpu(), eager.grad)
+
+
+SEVERAL: dict[str, Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "broadcast": torch.broadcast_tensors,
+    "in a grid": lambda x, y: (
+        torch.meshgrid(x, y, indexing="ij")[0][:, 2],
+        torch.meshgrid(x, y, indexing="ij")[1][3],
+    ),
+}
+
+
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_write_into_one_of_several_views_reaches_what_it_shows(name: str, position: int) -> None:
+    views = SEVERAL[name]
+
+    def into_an_argument(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        views(x, y)[position].add_(1)
+        return x + y
+
+    def into_a_value(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        shown = (x * 2, y * 3)
+        views(*shown)[position].mul_(3)
+        return shown[0] - shown[1]
+
+    def behind(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        shown = (x * 2, y * 3)
+        view = views(*shown)[position]
+        shown[position].mul_(3)
+        return view, shown[position]
+
+    for program in (into_an_argument, into_a_value, behind):
+        check(program, torch.randn(5), torch.randn(5))

@@ -267,8 +267,11 @@ def _shared(leaf: BoundSymbol, targets: Sequence[Any]) -> list[list[Any]]:
 
 
 def _possible_views(args: Sequence[Any], outs: Sequence[Any]) -> list[list[Any]]:
-    """Results that may be views of the first argument. Ops of other executors are opaque."""
-    return [[args[0], out] for out in outs if args and args[0].device == out.device]
+    """Results that may be views of the first argument, or of the one in their place, as those of
+    torch.broadcast_tensors. Ops of other executors are opaque."""
+    pairs = [(a, out) for a in args[:1] for out in outs]
+    pairs += list(zip(args, outs, strict=False))[1:]
+    return [[a, out] for a, out in pairs if a.device == out.device]
 
 
 def _leaf_of(bsyms: Iterable[BoundSymbol], result: str) -> str:
