@@ -24,7 +24,7 @@ ROWS = [
 PYTHON_TYPES = (DataType.Double, DataType.Int, DataType.Bool)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, math.inf, -math.inf, math.nan, 750.0)
 QUOTIENTS = ("div", "fmod", "mod", "remainder", "gcd")
-# erfinv goes through the quantile of the normal distribution, whose error is absolute.
+# Near a root of a function that is a difference (digamma, ndtri) errors are absolute.
 LOOSE = 1e-9
 
 
@@ -46,6 +46,33 @@ def test_numbers_fold_to_what_torch_computes(row: OpDef, dtype: DataType) -> Non
 def test_powers_without_a_finite_value_are_torchs(base: float, exponent: float) -> None:
     found, wanted = host.pow(base, exponent), _torch(OPS["pow"], DataType.Double, [base, exponent])
     assert _agree(found, wanted), (found, wanted)
+
+
+@pytest.mark.parametrize("name", ["bitwise_left_shift", "bitwise_right_shift", "pow"])
+@pytest.mark.parametrize("distance", [-(2**40), -64, -1, 0, 1, 62, 63, 64, 2**40])
+def test_integers_are_torchs_at_any_distance(name: str, distance: int) -> None:
+    for number in (0, 1, -1, 2, -2, 3, random.randint(-(2**63), 2**63 - 1)):
+        found = sc.evaluate_row(OPS[name], [number, distance], DataType.Int)
+        wanted = _torch(OPS[name], DataType.Int, [number, distance])
+        assert found == wanted, (number, found, wanted)
+
+
+@pytest.mark.parametrize("x", [0.0, 5e-324, 1e-300, 1e-9, 0.3, 0.5, 0.99, 1 - 2**-53, 1.0, 2.0])
+def test_inverse_error_functions_keep_their_digits(x: float) -> None:
+    for number in (x, -x):
+        found = host.erfinv(number)
+        wanted = _torch(OPS["erfinv"], DataType.Double, [number])
+        assert found == pytest.approx(wanted, rel=1e-12, abs=0, nan_ok=True), (found, wanted)
+    assert host.erfcinv(5e-324) == math.inf
+
+
+@pytest.mark.parametrize("name", ["ceil", "floor", "round", "trunc"])
+def test_what_becomes_zero_keeps_its_sign(name: str) -> None:
+    for x in (-0.0, 0.0, -0.3, 0.3, -0.5):
+        found = sc.evaluate_row(OPS[name], [x], DataType.Double)
+        wanted = _torch(OPS[name], DataType.Double, [x])
+        assert isinstance(found, float)
+        assert str(found) == str(wanted)
 
 
 def _draw(row: OpDef, dtype: DataType, position: int) -> Number:

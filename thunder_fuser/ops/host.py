@@ -6,10 +6,13 @@ of IEEE 754, and so have these.
 
 from __future__ import annotations
 
+import builtins
 import cmath
 import math
 from collections.abc import Callable
 from statistics import NormalDist
+
+from thunder_fuser.ops import complex_host
 
 Real = int | float
 Number = int | float | complex
@@ -28,20 +31,21 @@ def div(a: Number, b: Number) -> Number:
 
 def truediv(a: Number, b: Number) -> Number:
     """IEEE division: x / 0 is an infinity of the right sign, 0 / 0 is NaN."""
-    if b != 0 or isinstance(a, complex) or isinstance(b, complex):
-        return a / b if b != 0 else complex(math.nan, math.nan)
+    if isinstance(a, complex) or isinstance(b, complex):
+        return complex_host.quotient(complex(a), complex(b))
+    if b != 0:
+        return a / b
     if a == 0 or math.isnan(a):
         return math.nan
     return math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
 def pow(a: Number, b: Number) -> Number:
-    """Integers stay integers (a negative exponent truncates to 0, 1 or -1); a negative base with a
-    fractional exponent is NaN."""
-    if isinstance(a, int) and isinstance(b, int) and b < 0:
-        return div(1, int(a ** (-b))) if a else 0
-    if isinstance(a, complex) or isinstance(b, complex) or (isinstance(b, int) and b >= 0):
-        return a**b if a != 0 or b != 0 else 1
+    """Integers stay integers; a negative base with a fractional exponent is NaN."""
+    if isinstance(a, int) and isinstance(b, int):
+        return _power(a, b)
+    if isinstance(a, complex) or isinstance(b, complex):
+        return complex_host.power(complex(a), complex(b))
     try:
         return math.pow(a, b)
     except ValueError:
@@ -50,6 +54,19 @@ def pow(a: Number, b: Number) -> Number:
     except OverflowError:
         pass
     return math.copysign(math.inf, a) if b % 2 == 1 else math.inf  # an odd power keeps the sign
+
+
+def _power(a: int, b: int) -> int:
+    """In 64 bits; a negative exponent truncates to 0, 1 or -1."""
+    if b >= 0:
+        return wrapped(builtins.pow(a, b, 1 << 64))
+    return (a if b & 1 else 1) if a in (1, -1) else 0
+
+
+def wrapped(value: int, bits: int = 64, is_signed: bool = True) -> int:
+    """`value` in so many bits, as an overflow leaves it."""
+    low = value & ((1 << bits) - 1)
+    return low - (1 << bits) if is_signed and low >> (bits - 1) else low
 
 
 def remainder(a: Real, b: Real) -> Real:
@@ -86,10 +103,19 @@ def bitwise_not(x: int) -> int:
     return not x if isinstance(x, bool) else ~x
 
 
+def left_shift(a: int, b: int) -> int:
+    """In 64 bits; 0 for a distance outside [0, 64)."""
+    return wrapped(a << b) if 0 <= b < 64 else 0
+
+
+def right_shift(a: int, b: int) -> int:
+    """Copies of the sign come in from the left, nothing else for a distance outside [0, 64)."""
+    return a >> (b if 0 <= b < 64 else 63)
+
+
 def logical_right_shift(a: int, b: int) -> int:
     """Of the 64 bits of `a`, zeros coming in from the left; 0 for a distance outside [0, 64)."""
-    shifted = (a % (1 << 64)) >> b if 0 <= b < 64 else 0
-    return shifted - (1 << 64) if shifted >> 63 else shifted
+    return wrapped(wrapped(a, is_signed=False) >> b) if 0 <= b < 64 else 0
 
 
 def clamp(x: Real, low: Real, high: Real) -> Real:
@@ -104,10 +130,13 @@ def lerp(start: Number, end: Number, weight: Number) -> Number:
 
 
 def whole(function: Callable[[float], int]) -> Callable[[Real], Real]:
-    """Rounding functions leave infinities and NaN as they are and keep the operand's type."""
+    """Rounding functions leave infinities and NaN as they are and keep the operand's type, and the
+    sign of what becomes zero."""
 
     def rounded(x: Real) -> Real:
-        return x if isinstance(x, int) or not math.isfinite(x) else float(function(x))
+        if isinstance(x, int) or not math.isfinite(x):
+            return x
+        return math.copysign(float(function(x)), x)
 
     return rounded
 
@@ -125,9 +154,7 @@ def rsqrt(x: Number) -> Number:
 
 
 def erfcinv(x: Real) -> float:
-    if 0 < x < 2:
-        return -NormalDist().inv_cdf(x / 2) / math.sqrt(2)
-    return math.inf if x == 0 else -math.inf if x == 2 else math.nan
+    return -ndtri(x / 2) / math.sqrt(2)
 
 
 def ndtri(p: Real) -> float:
@@ -138,9 +165,11 @@ def ndtri(p: Real) -> float:
 
 
 def erfinv(x: Real) -> float:
-    if abs(x) < 1:
-        return NormalDist().inv_cdf((1 + x) / 2) / math.sqrt(2)
-    return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    """Near 0 by a quantile, whose error is absolute, and a step of Newton's, whose is not."""
+    if not abs(x) < 0.5:
+        return math.copysign(erfcinv(1 - abs(x)), x)
+    near = ndtri((1 + x) / 2) / math.sqrt(2)
+    return near - (math.erf(near) - x) * math.exp(near * near) * math.sqrt(math.pi) / 2
 
 
 def digamma(x: Real) -> float:
@@ -162,7 +191,7 @@ def digamma(x: Real) -> float:
 
 def atanh(x: Number) -> Number:
     if isinstance(x, complex):
-        return cmath.atanh(x)
+        return complex_host.atanh(x)
     if abs(x) < 1:
         return math.atanh(x)
     return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
@@ -186,7 +215,10 @@ def _analytic(
         if isinstance(x, complex):
             if complex_ is None:
                 raise TypeError(f"{real.__name__} is not defined on the complex number {x}")
-            return complex_(x)
+            try:
+                return complex_(x)
+            except ValueError:
+                return complex(math.nan, math.nan)
         try:
             return real(x)
         except ValueError:
@@ -203,22 +235,37 @@ def _logarithm(real: Callable[[float], float], complex_: Callable[[complex], com
     return lambda x: -math.inf if x == pole and not isinstance(x, complex) else inner(x)
 
 
-_exp = _analytic(math.exp, cmath.exp)
+def magnitude(x: Number) -> Real:
+    try:
+        return abs(x)
+    except OverflowError:
+        return math.inf
+
+
+_exp = _analytic(math.exp, complex_host.exp)
 _sqrt = _analytic(math.sqrt, cmath.sqrt)
+
+
+def _of_complex(name: str) -> Callable[[complex], complex]:
+    found: Callable[[complex], complex] = getattr(complex_host, name, getattr(cmath, name))
+    return found
+
+
 _PLAIN = "acos acosh asin asinh atan cos cosh exp sin sinh sqrt tan tanh"
 _REAL_ONLY = "erf erfc"
 
 HOST: dict[str, object] = {
     "math": math,
     "cmath": cmath,
-    **{n: _analytic(getattr(math, n), getattr(cmath, n)) for n in _PLAIN.split()},
+    "abs": magnitude,
+    **{n: _analytic(getattr(math, n), _of_complex(n)) for n in _PLAIN.split()},
     **{n: _analytic(getattr(math, n)) for n in _REAL_ONLY.split()},
-    "expm1": _analytic(math.expm1, lambda z: cmath.exp(z) - 1),
-    "exp2": _analytic(lambda x: math.pow(2.0, x), lambda z: 2.0**z),
-    "log": _logarithm(math.log, cmath.log),
-    "log10": _logarithm(math.log10, cmath.log10),
-    "log2": _logarithm(math.log2, lambda z: cmath.log(z) / math.log(2)),
-    "log1p": _logarithm(math.log1p, lambda z: cmath.log(1 + z)),
+    "expm1": _analytic(math.expm1, lambda z: complex_host.exp(z) - 1),
+    "exp2": _analytic(lambda x: math.pow(2.0, x), lambda z: complex_host.power(2.0, z)),
+    "log": _logarithm(math.log, complex_host.log),
+    "log10": _logarithm(math.log10, lambda z: complex_host.log(z, math.log(10))),
+    "log2": _logarithm(math.log2, lambda z: complex_host.log(z, math.log(2))),
+    "log1p": _logarithm(math.log1p, lambda z: complex_host.log(1 + z)),
     "ceil": whole(math.ceil),
     "floor": whole(math.floor),
     "round": whole(round),
@@ -237,6 +284,8 @@ HOST: dict[str, object] = {
                 clamp,
                 lerp,
                 bitwise_not,
+                left_shift,
+                right_shift,
                 logical_right_shift,
             ),
             *(sigmoid, reciprocal, rsqrt, erfcinv, erfinv, ndtri, digamma, atanh, lgamma),
