@@ -96,6 +96,27 @@ def test_windows_are_views_and_have_gradients(place: tuple[int, int, int]) -> No
     check(written, torch.randn(4, 5))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (4, 1), (4, 5)], ids=str)
+def test_what_is_copied_is_expanded(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    def into_a_value(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = x * 2
+        z.copy_(torch.exp(y))
+        return z * x
+
+    def into_a_result(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * 2).copy_(y * 2)
+
+    def into_an_argument(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.copy_(torch.exp(y) * 2)
+        return x * 2
+
+    y = torch.randn(shape, dtype=dtype)
+    check(into_an_argument, torch.randn(4, 5), y)
+    check(into_a_value, torch.randn(4, 5), y.requires_grad_())
+    check(into_a_result, torch.randn(4, 5, requires_grad=True), y)
+
+
 def test_the_function_unfold_stays_torchs() -> None:
     check(lambda x: F.unfold(x, 2) * 2, torch.randn(1, 2, 4, 5, requires_grad=True))
 

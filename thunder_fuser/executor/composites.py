@@ -65,6 +65,13 @@ def _is_of(is_kind: Callable[[Any], bool], a: Any) -> bool:
     return isinstance(a, TensorProxy) and a.dtype != dtypes.bool8 and is_kind(a.dtype)
 
 
+def _copy(a: Any, b: Any) -> Any:
+    """Of a tensor that is expanded to the other, which Thunder's takes as it is."""
+    if not is_whole(a, b) or tuple(a.shape) == tuple(b.shape):
+        return NotImplemented
+    return ltorch.copy_(a, ltorch.expand(b, a.shape))
+
+
 def _unfold(a: Any, dimension: int, size: int, step: int) -> Any:
     return clang.unfold(a, dimension, size, step)
 
@@ -141,6 +148,7 @@ COMPOSITES: dict[Any, Compose] = {
     torch.round: _rounded,
     torch.trunc: _rounded,
     torch.Tensor.__getitem__: _getitem,
+    torch.Tensor.copy_: _copy,
     torch.Tensor.repeat: _repeat,
     torch.Tensor.unfold: UNFOLD,
 }
