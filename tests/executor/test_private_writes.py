@@ -223,3 +223,24 @@ def test_a_returned_copy_has_memory_of_its_own(name: str) -> None:
 def test_a_new_value_is_no_copy() -> None:
     jfn = check(lambda x: torch.empty_like(x).copy_(x * 2), torch.randn(5, 7))
     assert writes(jfn) == 0
+
+
+SPREAD: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "expanded": lambda x: x[:1].expand(5, 7),
+    "turned": lambda x: x.reshape(7, 5).t(),
+    "a part": lambda x: x.repeat(2, 2)[::2, ::2],
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_a_returned_copy_of_a_view_lies_as_its_target(name: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).copy_(SPREAD[name](x * 3))
+
+    x = torch.randn(5, 7)
+    check(program, x.clone().requires_grad_())
+    found, expected = jit(program)(x.to(here())), program(x)
+    assert found.stride() == expected.stride()
+    for result in (found, expected):
+        result[1].zero_()
+    torch.testing.assert_close(found.cpu(), expected)

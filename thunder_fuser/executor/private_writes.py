@@ -26,7 +26,14 @@ from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
 from thunder_fuser.executor.liveness import boundaries, trim
-from thunder_fuser.executor.storage import Storages, is_write, leaves, renamed, tensors
+from thunder_fuser.executor.storage import (
+    VIEW_PRIMS,
+    Storages,
+    is_write,
+    leaves,
+    renamed,
+    tensors,
+)
 
 
 def without_private_writes(trace: TraceCtx) -> TraceCtx:
@@ -122,23 +129,28 @@ class _Walk:
     writes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))  # by storage
     shown: dict[str, int] = field(default_factory=dict)  # writes that the value of a name has seen
     copied: dict[str, str] = field(default_factory=dict)  # storage -> that of its last value
+    views: set[str] = field(default_factory=set)  # names that may lie as torch lays no copy
+    spread: set[str] = field(default_factory=set)  # storages whose last value is one of these
 
     def enter(self, leaf: BoundSymbol, is_backward: bool) -> None:
         """A gradient is of what its forward read, whatever was written over that."""
         if pairs := renamed(leaf):
             self.shown.update({new.name: self.shown.get(old.name, 0) for old, new in pairs})
+            self.views.update(new.name for old, new in pairs if old.name in self.views)
         elif prim_name(leaf) == WRITE_PRIM:
             self._write(leaf)
         else:
             self._compute(leaf, is_backward)
 
     def leave(self, returned: Sequence[Any]) -> None:
-        """What is returned has its last value, in memory that nothing else shows."""
+        """What is returned has its last value, in memory that nothing else shows, with the strides
+        of what was written."""
         self.public.update(self.storages.of(p.name) for p in returned if not self._is_current(p))
         results = {self.storages.of(p.name) for p in returned}
         copies = {s: source for s in results if (source := self.copied.get(s)) is not None}
         seen = Counter((*self.public, *results, *copies.values()))
         self.public.update(s for s, source in copies.items() if seen[source] > 1)
+        self.public |= results & self.spread
 
     def _write(self, leaf: BoundSymbol) -> None:
         source, target, out = leaf.args[0], leaf.args[1], leaf.output
@@ -156,10 +168,16 @@ class _Walk:
             self.copied[storage] = self.storages.of(source.name)
         else:
             self.copied.pop(storage, None)
+        if is_value and source.name in self.views:
+            self.spread.add(storage)
+        else:
+            self.spread.discard(storage)
 
     def _compute(self, leaf: BoundSymbol, is_backward: bool) -> None:
         reads = tensors(leaf.flat_proxy_args)
         outs = tensors(leaf.flat_proxy_outs)
+        if prim_name(leaf) in VIEW_PRIMS - {"CONVERT_ELEMENT_TYPE"}:
+            self.views.update(p.name for p in outs)
         if is_write(leaf):
             self.public.update(self.storages.of(p.name) for p in (*reads, *outs))
         late = [] if is_backward else [p for p in reads if not self._is_current(p)]
