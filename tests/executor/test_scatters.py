@@ -18,13 +18,14 @@ from thunder_fuser.runtime.errors import IndexRangeError
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
+Program = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
 
 
 def table(*shape: int) -> torch.Tensor:
     return torch.randn(shape, requires_grad=True)
 
 
-CASES: dict[str, tuple[Callable[..., torch.Tensor], Callable[[], tuple[torch.Tensor, ...]]]] = {
+CASES: dict[str, tuple[Program, Callable[[], tuple[torch.Tensor, ...]]]] = {
     "one element of a row": (
         lambda x, i: torch.gather(x * 2, 1, i) + 1,
         lambda: (table(7, 131), torch.randint(131, (7, 1))),
@@ -60,6 +61,10 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], Callable[[], tuple[torch.Ten
         lambda x, i: torch.scatter(x * 2, 0, i, value=7) + 1,
         lambda: (torch.randint(9, (24, 6)), torch.randint(24, (3, 6))),
     ),
+    "scatter of a bool": (
+        lambda x, i: (~(x > 0).scatter(1, i, True), (x > 0).scatter(1, i, False) & (x < 1)),
+        lambda: (torch.randn(6, 24), torch.randint(24, (6, 3))),
+    ),
     "one_hot": (lambda i: F.one_hot(i, 11) * 2, lambda: (torch.randint(11, (4, 5)),)),
     "negative log likelihood by hand": (
         lambda x, t: -torch.log_softmax(x, 1).gather(1, t).mean(),
@@ -72,6 +77,25 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], Callable[[], tuple[torch.Ten
 def test_values_and_gradients_are_eagers(name: str) -> None:
     program, arguments = CASES[name]
     check(program, *arguments(), **KERNELS)
+
+
+NO_PLACES: dict[str, Callable[..., torch.Tensor]] = {
+    "index_add": lambda x, i, v: x.index_add(0, i[0], v),
+    "scatter_add": lambda x, i, v: x.scatter_add(1, i, v.t()),
+    "scatter": lambda x, i, v: x.scatter(1, i, 7.0),
+}
+
+
+@pytest.mark.parametrize("evaluator", [True, False])
+@pytest.mark.parametrize("name", NO_PLACES)
+def test_a_scatter_to_no_place_is_a_copy(name: str, evaluator: bool, device: torch.device) -> None:
+    x, index, value = torch.randn(3, 3), torch.zeros(3, 0, dtype=torch.int64), torch.zeros(0, 3)
+    given = [t.to(device, copy=True) for t in (x, index, value)]
+    jfn = jit(lambda *args: (NO_PLACES[name](*args), args[0] * 2), fuser_evaluator=evaluator)
+    found, _ = jfn(*given)
+    torch.testing.assert_close(found.cpu(), x)
+    found.zero_()
+    torch.testing.assert_close(given[0].cpu(), x)
 
 
 def test_the_gradient_of_a_gather_is_in_the_region_of_what_follows() -> None:

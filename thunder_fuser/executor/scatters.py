@@ -5,7 +5,7 @@
 Every element of the result compares its place with the few indices of its row, in their order, so
 sums are the same in every run. Indices are checked before that. More elements are sums of rows
 where all rows share the places (`index_sums`), and sums along rows where each element has its own
-(`pick_sums`).
+(`pick_sums`). Of no places at all the result is a copy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
-from thunder.core.dtypes import is_exact_dtype
+from thunder.core.dtypes import dtype_to_numbertype, is_exact_dtype
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
@@ -65,7 +65,7 @@ def with_places(args: Sequence[Any], kwargs: Any) -> tuple[Sequence[Any], dict[s
     """The arguments of a scatter, and how many places it has along its axis."""
     a, index, value, dim = args
     if isinstance(value, Number) and is_exact_dtype(a.dtype):
-        value = int(value)  # type: ignore[call-overload]
+        value = dtype_to_numbertype(a.dtype)(value)
     return (a, index, value, dim, _places(index, dim)), {}
 
 
@@ -82,6 +82,7 @@ def scatter_add(
     """As torch.scatter_add, for the scatters that are not refused."""
     if places > MAX_PLACES:
         return pick_sums.pick_sum(ops, a, index, value, dim, is_whole)
+    a = a if places else ops.set(a)
     for hit, term in _hits(ops, a, index, value, dim, places):
         a = ops.where(hit, ops.add(a, term), a)
     return a
@@ -89,6 +90,7 @@ def scatter_add(
 
 def scatter(ops: Any, a: Any, index: Any, value: Any, dim: int, places: int) -> Any:
     """As torch.scatter; `value` is a tensor or a number."""
+    a = a if places else ops.set(a)
     for hit, term in _hits(ops, a, index, value, dim, places):
         a = ops.where(hit, term, a)
     return a
