@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 import torch
 
 from tests.frontend.fusions import example
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
+from thunder_fuser.ir.scalar import python_dtype
 from thunder_fuser.program import Program
 
 
@@ -124,3 +128,27 @@ def test_a_scalar_is_computed_with_in_its_type_whatever_number_stands_for_it(
     infinite, undefined = fd.execute([x, 7, 0])
     assert infinite.isinf().all()
     assert undefined.isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("op", "numbers", "keywords", "wanted"),
+    [
+        ("truediv", (1, 3), {}, 1 / 3),
+        ("exp", (1,), {}, math.exp(1)),
+        ("cast", (300,), {"dtype": DataType.UInt8}, 44.0),
+        ("cast", (1 / 3,), {"dtype": DataType.Half}, torch.tensor(1 / 3).half().item()),
+        ("cast", (7e4,), {"dtype": DataType.Half}, math.inf),
+        ("mul", (2**62, 6), {}, -(2.0**63)),
+    ],
+)
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_a_number_is_rounded_to_its_type_whenever_it_is_known(
+    op: str, numbers: Any, keywords: Any, wanted: float, is_constant: bool, device: torch.device
+) -> None:
+    with new() as fd:
+        x = fd.define_tensor([-1], contiguity=True, dtype=DataType.Double)
+        scalars = [fd.define_scalar(n if is_constant else None, python_dtype(n)) for n in numbers]
+        fd.add_output(fd.ops.add(x, getattr(fd.ops, op)(*scalars, **keywords)))
+    given = torch.zeros(1, dtype=torch.float64).to(device)
+    (found,) = fd.execute([given, *([] if is_constant else numbers)])
+    assert found.item() == wanted

@@ -42,6 +42,13 @@ def test_integers_become_f32_where_the_op_is_real_analysis() -> None:
         assert TORCH_DTYPES[floating([tensor(dtype)])] is wanted
 
 
+def test_numbers_alone_become_f64_there_as_in_python() -> None:
+    for dtype, number in NUMBERS.items():
+        wanted = DataType.ComplexDouble if isinstance(number, complex) else DataType.Double
+        assert floating([Operand(dtype, is_scalar=True)]) is wanted
+    assert floating([Operand(DataType.Float, is_scalar=True)]) is DataType.Float
+
+
 def test_operand_rules_say_what_each_operand_becomes() -> None:
     half, integer, real = DataType.Half, DataType.Int, DataType.Double
     number = Operand(real, is_scalar=True)

@@ -8,7 +8,7 @@ import thunder.core.dtypes as thunder_dtypes
 from thunder.core.proxies import TensorProxy
 
 from thunder_fuser.dtypes import PYTHON_DTYPES, DataType
-from thunder_fuser.frontend.constants import round_to
+from thunder_fuser.ops.stored import rounded
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 _TO_OURS = {thunder_dtypes.to_dtype(torchs): ours for ours, torchs in TORCH_DTYPES.items()}
@@ -27,4 +27,4 @@ def rounded_numbers(*operands: Any) -> list[Any]:
     narrow = [dtype for dtype in types if dtype is not None and dtype.is_reduced_precision]
     if not narrow:
         return [*operands]
-    return [round_to(x, narrow[0]) if type(x) in (int, float) else x for x in operands]
+    return [rounded(x, narrow[0]) if type(x) in (int, float) else x for x in operands]

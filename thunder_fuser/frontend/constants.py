@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 from thunder_fuser.dtypes import DataType, real_of
 from thunder_fuser.ir.scalar import Number, python_dtype
+from thunder_fuser.ops.stored import bounds, rounded
 
 Bits: TypeAlias = "tuple[str, int | tuple[int, int]]"
 
 _QUIET_NAN = 0x7FF8000000000000
-_PACK_CODE = {DataType.Half: "<e", DataType.Float: "<f"}
 
 
 def is_number(value: object) -> bool:
@@ -50,11 +50,9 @@ def as_int64(value: int) -> int:
 
 def as_integer(value: int, dtype: DataType) -> int:
     """`value` itself. Raises ValueError for what the integers of `dtype` do not hold."""
-    bits = 8 * dtype.itemsize
-    is_signed = dtype is not DataType.UInt8
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    low, high = bounds(dtype)
     if not low <= value <= high:
-        name = f"{'' if is_signed else 'u'}int{bits}"
+        name = f"{'' if low else 'u'}int{8 * dtype.itemsize}"
         raise ValueError(f"{value} does not fit {name} [{low}, {high}]")
     return value
 
@@ -100,33 +98,8 @@ def _float_of(pattern: int) -> float:
 
 
 def _float_bits(value: float, dtype: DataType) -> int:
-    rounded = round_to(value, dtype)
-    if math.isnan(rounded):
+    found = rounded(value, dtype)
+    if math.isnan(found):
         return _QUIET_NAN
-    bits: int = struct.unpack("<Q", struct.pack("<d", rounded))[0]
+    bits: int = struct.unpack("<Q", struct.pack("<d", found))[0]
     return bits
-
-
-def round_to(value: float, dtype: DataType) -> float:
-    """The double that holds `value` rounded to the floating `dtype`, to nearest even."""
-    if dtype is DataType.Double or not math.isfinite(value):
-        return value
-    if dtype is DataType.BFloat16:
-        return _round_bfloat16(value)
-    code = _PACK_CODE[dtype]
-    try:
-        rounded: float = struct.unpack(code, struct.pack(code, value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
-
-
-def _round_bfloat16(value: float) -> float:
-    """Through f32, as torch does: bf16 is the upper half of an f32."""
-    single = round_to(value, DataType.Float)
-    if not math.isfinite(single):
-        return single
-    bits = struct.unpack("<I", struct.pack("<f", single))[0]
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    rounded: float = struct.unpack("<f", struct.pack("<I", bits))[0]
-    return rounded

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.ops.host import HOST
+from thunder_fuser.ops.stored import stored
 
 Number: TypeAlias = bool | int | float | complex
 
@@ -135,7 +136,7 @@ def static_int(scalar: Scalar) -> int | None:
 def bind(scalar: Scalar, values: Mapping[Scalar, Number]) -> Scalar:
     """`scalar` with what has a value replaced by constants, folded as far as that goes."""
     if scalar in values:
-        return constant(converted(values[scalar], scalar.dtype), scalar.dtype)
+        return constant(stored(values[scalar], scalar.dtype), scalar.dtype)
     match scalar:
         case Symbol():
             return scalar
@@ -166,19 +167,8 @@ def _host_function(expression: str, arity: int) -> Callable[..., Number]:
 
 
 def evaluate_row(row: OpDef, args: list[Number], dtype: DataType) -> Number:
-    """Python's value of an op row on numbers, converted to `dtype`."""
-    return converted(_host_function(row.host, len(args))(*args), dtype)
-
-
-def converted(value: Number, dtype: DataType) -> Number:
-    """`value` as Python's number of the kind that `dtype` holds."""
-    if dtype is DataType.Bool:
-        return bool(value)
-    if dtype.is_integral:
-        return int(value.real) if isinstance(value, complex) else int(value)
-    if dtype.is_floating:
-        return float(value.real) if isinstance(value, complex) else float(value)
-    return complex(value)
+    """Python's value of an op row on numbers, as `dtype` holds it."""
+    return stored(_host_function(row.host, len(args))(*args), dtype)
 
 
 def python_dtype(value: Number) -> DataType:

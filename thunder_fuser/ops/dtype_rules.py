@@ -29,9 +29,12 @@ def same(operands: Sequence[Operand]) -> DataType:
 
 
 def floating(operands: Sequence[Operand]) -> DataType:
-    """As `promoted`, with integers and bool becoming f32."""
+    """As `promoted`, with integers and bool becoming f32, and f64 where all are numbers, as in
+    Python."""
     dtype = promoted(operands)
-    return DataType.Float if dtype.category < 2 else dtype
+    if dtype.category >= 2:
+        return dtype
+    return DataType.Double if all(o.is_scalar for o in operands) else DataType.Float
 
 
 def boolean(operands: Sequence[Operand]) -> DataType:

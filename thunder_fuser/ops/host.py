@@ -13,10 +13,13 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 from thunder_fuser.ops import complex_host
+from thunder_fuser.ops.stored import wrapped
 
 Real = int | float
 Number = int | float | complex
 Function = Callable[..., Number]
+
+_ALL_BITS = (1 << 64) - 1
 
 
 def div(a: Number, b: Number) -> Number:
@@ -59,14 +62,8 @@ def pow(a: Number, b: Number) -> Number:
 def _power(a: int, b: int) -> int:
     """In 64 bits; a negative exponent truncates to 0, 1 or -1."""
     if b >= 0:
-        return wrapped(builtins.pow(a, b, 1 << 64))
+        return wrapped(builtins.pow(a, b, _ALL_BITS + 1))
     return (a if b & 1 else 1) if a in (1, -1) else 0
-
-
-def wrapped(value: int, bits: int = 64, is_signed: bool = True) -> int:
-    """`value` in so many bits, as an overflow leaves it."""
-    low = value & ((1 << bits) - 1)
-    return low - (1 << bits) if is_signed and low >> (bits - 1) else low
 
 
 def remainder(a: Real, b: Real) -> Real:
@@ -115,7 +112,7 @@ def right_shift(a: int, b: int) -> int:
 
 def logical_right_shift(a: int, b: int) -> int:
     """Of the 64 bits of `a`, zeros coming in from the left; 0 for a distance outside [0, 64)."""
-    return wrapped(wrapped(a, is_signed=False) >> b) if 0 <= b < 64 else 0
+    return wrapped((a & _ALL_BITS) >> b) if 0 <= b < 64 else 0
 
 
 def clamp(x: Real, low: Real, high: Real) -> Real:
