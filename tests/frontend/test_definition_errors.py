@@ -242,6 +242,7 @@ def test_from_pytorch_takes_cuda_tensors_and_cpu_scalars(tensor: torch.Tensor) -
             TypeError,
             ("an extent is an integer: 3.5",),
         ),
+        (lambda fd, x: fd.ops.mod(5, 0), ValueError, ("fd.ops.mod(5, 0): ", "has no value")),
         (lambda fd, x: fd.ops.sum(x, [2]), ValueError, ("dims[0] is 2", "rank 2: [-2, 1]")),
         (lambda fd, x: fd.ops.sum(x, [1, -1]), ValueError, ("names dim 1 twice",)),
         (lambda fd, x: fd.ops.sum(x, [0], keepdim=1), TypeError, ("'keepdim' wants True",)),

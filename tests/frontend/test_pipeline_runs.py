@@ -152,3 +152,14 @@ def test_a_number_is_rounded_to_its_type_whenever_it_is_known(
     given = torch.zeros(1, dtype=torch.float64).to(device)
     (found,) = fd.execute([given, *([] if is_constant else numbers)])
     assert found.item() == wanted
+
+
+def test_a_run_that_divides_an_integer_by_zero_names_the_call() -> None:
+    with new() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        n = fd.define_scalar(dtype=DataType.Int)
+        fd.add_output(fd.ops.mul(x, fd.ops.div(7, n)))
+    x = torch.randn(3)
+    assert torch.equal(fd.execute([x, 2])[0], x * 3)
+    with pytest.raises(ValueError, match=r"fd.ops.div\(.*has no value: integer division of 7"):
+        fd.execute([x, 0])

@@ -86,6 +86,14 @@ def test_a_symbol_stands_for_a_number_of_its_type_whatever_it_is_given() -> None
     assert sc.bind(flipped, {N: True}) is sc.constant(-2)
 
 
+@pytest.mark.parametrize("name", ["div", "fmod", "mod", "remainder", "ceil_div"])
+def test_an_integer_is_not_divided_by_zero(name: str) -> None:
+    quotient = sc.scalar_expr(op(name), (N, M), DataType.Int)
+    with pytest.raises(ValueError, match=rf"{name}\(5, 0\) has no value"):
+        sc.bind(quotient, {N: 5, M: 0})
+    assert isinstance(sc.bind(quotient, {N: 5, M: 2}), sc.Constant)
+
+
 @given(value=NUMBERS)
 def test_a_printed_number_is_the_number(value: sc.Number) -> None:
     read = eval(sc.format_number(value))

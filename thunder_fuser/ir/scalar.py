@@ -167,8 +167,13 @@ def _host_function(expression: str, arity: int) -> Callable[..., Number]:
 
 
 def evaluate_row(row: OpDef, args: list[Number], dtype: DataType) -> Number:
-    """Python's value of an op row on numbers, as `dtype` holds it."""
-    return stored(_host_function(row.host, len(args))(*args), dtype)
+    """Python's value of an op row on numbers, as `dtype` holds it. Raises ValueError where there is
+    none: an integer is divided by zero, or an infinity made one."""
+    try:
+        return stored(_host_function(row.host, len(args))(*args), dtype)
+    except ArithmeticError as error:
+        shown = ", ".join(map(format_number, args))
+        raise ValueError(f"{row.name}({shown}) has no value: {error}") from error
 
 
 def python_dtype(value: Number) -> DataType:
