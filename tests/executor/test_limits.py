@@ -8,7 +8,7 @@ from math import inf, nan
 import pytest
 import torch
 
-from tests.executor.jitted import check
+from tests.executor.jitted import check, jit
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
@@ -34,3 +34,13 @@ def test_it_is_handed_on(program: str, dtype: torch.dtype) -> None:
 def test_what_is_no_number_stays_so(program: str, device: torch.device) -> None:
     x = torch.full((5,), nan, device=device)
     assert check(PROGRAMS[program], x[:0].requires_grad_())(x).isnan().all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(nan, None), (None, nan), (0.25, nan), (nan, 0.5)])
+def test_between_what_is_no_number_nothing_is_one(
+    low: float | None, high: float | None, device: torch.device
+) -> None:
+    x = torch.randn(5)
+    found = jit(lambda x: (x * 2).clamp(low, high) * 3, **KERNELS)(x.to(device))
+    torch.testing.assert_close(found.cpu(), (x * 2).clamp(low, high) * 3, equal_nan=True)
+    assert found.isnan().all()

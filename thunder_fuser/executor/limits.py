@@ -7,6 +7,7 @@ Thunder asks whether x > 0, which 0 is not: a parameter that begins at its limit
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 import thunder.core.dtypes as dtypes
@@ -18,16 +19,20 @@ from thunder_fuser.executor.stand_ins import Compose
 
 
 def clamp(a: Any, min: Any = None, max: Any = None) -> Any:
-    """Between numbers; between tensors it is Thunder's."""
+    """Between numbers; between tensors, or where a limit is NaN, it is Thunder's."""
     limits = [limit for limit in (min, max) if limit is not None]
     is_floating = isinstance(a, TensorProxy) and dtypes.is_float_dtype(a.dtype)
-    if not is_floating or not limits or any(type(limit) not in (int, float) for limit in limits):
+    if not is_floating or not limits or not all(map(_is_limit, limits)):
         return ltorch.clamp(a, min, max)
     if min is not None:
         a = ltorch.where(ltorch.lt(a, min), min, a)
     if max is not None:
         a = ltorch.where(ltorch.gt(a, max), max, a)
     return a
+
+
+def _is_limit(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and not isnan(value))
 
 
 LIMITS: dict[Any, Compose] = {torch.clamp: clamp}
