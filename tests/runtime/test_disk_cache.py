@@ -14,7 +14,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from tests.runtime.cached import KEY, cache, entry, file_of, never
+from tests.runtime.cached import KEY, cache, entry, expect_off, file_of, never
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cache_directory
 from thunder_fuser.runtime.cache_entry import (
@@ -124,6 +124,10 @@ def test_read_only_mode_without_a_directory_is_silent(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         assert DiskCache(tmp_path / "none", "ro").fetch(KEY, entry) == (entry(), False)
     assert not (tmp_path / "none").exists()
+
+
+def test_read_only_mode_does_without_a_directory_that_has_no_place() -> None:
+    expect_off(DiskCache(Path("/", "a" * 300), "ro"), "File name too long")
 
 
 def test_off_neither_reads_nor_writes(cache: DiskCache) -> None:

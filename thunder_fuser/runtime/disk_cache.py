@@ -156,9 +156,9 @@ class DiskCache:
 
     def _open(self) -> str:
         mode = self._asked_mode
-        if mode == "off" or (mode == "ro" and not self.directory.exists()):
-            return "off"
         try:
+            if mode == "off" or (mode == "ro" and not self.directory.exists()):
+                return "off"
             if not self._root.is_absolute():
                 raise Untrusted(f"{self._root} is not an absolute path")
             if mode == "rw":
