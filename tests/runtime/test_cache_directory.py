@@ -80,6 +80,15 @@ def test_entry_that_is_a_symbolic_link_is_dropped(cache: DiskCache, tmp_path: Pa
     assert (tmp_path / "elsewhere").exists()
 
 
+def test_entry_that_is_a_pipe_is_dropped_and_not_waited_for(cache: DiskCache) -> None:
+    cache.put(KEY, entry())
+    file_of(cache).unlink()
+    os.mkfifo(file_of(cache), 0o600)
+    with pytest.warns(RuntimeWarning, match="not a plain file"):
+        assert cache.get(KEY) is None
+    assert not file_of(cache).exists()
+
+
 def test_entry_that_others_can_write_is_dropped(cache: DiskCache) -> None:
     cache.put(KEY, entry())
     file_of(cache).chmod(0o666)

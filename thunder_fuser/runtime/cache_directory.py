@@ -13,6 +13,8 @@ import platformdirs
 ROOT_USER = 0
 TEMPORARY = ".tmp-"  # how the names of unfinished files begin
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# Without O_NONBLOCK the opening of a pipe waits for a writer.
+_READ_AT_ONCE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Untrusted(Exception):
@@ -51,7 +53,7 @@ def read_trusted(path: Path, *, may_belong_to_root: bool) -> bytes:
     """
     if path.is_symlink():
         raise Untrusted("a symbolic link")
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    handle = os.open(path, _READ_AT_ONCE)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
