@@ -49,6 +49,35 @@ def test_what_is_written_keeps_its_type() -> None:
 
 
 @pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("is_single", [True, False])
+def test_what_is_written_into_64_bits_has_these(is_single: bool) -> None:
+    def added(x: torch.Tensor) -> torch.Tensor:
+        y = (x > 0) * 100
+        y.add_(100)
+        return y
+
+    def filled(x: torch.Tensor) -> torch.Tensor:
+        y = (x > 0) + 1
+        y.masked_fill_(x > 0, 300)
+        return y * 2
+
+    def copied(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        y = (x > 0) * 300
+        y.copy_(i)
+        return y * 100
+
+    def kept(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        i.copy_((x > 0) * 3)
+        return i * 2, (x > 0) * 300
+
+    x, i = torch.randn(7), torch.randint(-9, 9, (7,), dtype=torch.int8)
+    check(added, x, fuser_single_op=is_single)
+    check(filled, x, fuser_single_op=is_single)
+    check(copied, x, i, fuser_single_op=is_single)
+    check(kept, x, i, fuser_single_op=is_single)
+
+
+@pytest.mark.usefixtures("device")
 def test_int8_beside_a_bool_stays_int8() -> None:
     x, dense = torch.randn(7), torch.randint(-9, 9, (7,), dtype=torch.int8)
     check(lambda x, i: (x > 0) * i + i, x, dense)

@@ -55,11 +55,13 @@ def _as_cast(bsym: BoundSymbol) -> BoundSymbol:
 
 
 def _narrow(parts: Sequence[BoundSymbol]) -> dict[Variable, TensorProxy]:
-    """The tensors that have their type from a bool beside a number. What is written has its own."""
+    """The tensors that have their type from a bool beside a number. What is written has that of
+    its target."""
     found: dict[Variable, TensorProxy] = {}
     for part in parts:
-        read = {variableify(p) for p in tensors(part.flat_proxy_args)}
-        is_given = prim_name(part) in ("CONVERT_ELEMENT_TYPE", WRITE_PRIM)
+        is_given = prim_name(part) == "CONVERT_ELEMENT_TYPE"
+        typed = part.args[1:2] if prim_name(part) == WRITE_PRIM else part.flat_proxy_args
+        read = {variableify(p) for p in tensors(typed)}
         if _is_promotion(part) or not (is_given or found.keys().isdisjoint(read)):
             outs = tensors(part.flat_proxy_outs)
             found.update((variableify(p), p) for p in outs if _is_int8(p))
