@@ -13,7 +13,9 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Lifting, Parameter, Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cuda_kernel, host_compiler
+from thunder_fuser.runtime.cache_entry import Entry, decode, encode
 from thunder_fuser.runtime.compilation import Unit
+from thunder_fuser.runtime.disk_cache import DiskCache
 from thunder_fuser.runtime.errors import CaptureError, CompileError
 from thunder_fuser.runtime.kernels import KernelCache
 from thunder_fuser.runtime.toolchain import TOOLCHAINS
@@ -246,6 +248,22 @@ def test_damaged_object_on_disk_is_compiled_again(options: Options) -> None:
     with pytest.warns(RuntimeWarning, match="checksum"):
         check(cache, options, 10)
     assert cache.statistics().compiled == 1
+
+
+@pytest.mark.parametrize("mode", ["rw", "ro"])
+def test_whole_entry_that_holds_no_kernel_is_compiled_again(options: Options, mode: str) -> None:
+    check(KernelCache(), options, 10)
+    assert options.cache_dir is not None
+    (stored,) = Path(options.cache_dir).rglob("*.kernel")
+    found = decode(stored.read_bytes(), stored.stem)
+    stored.write_bytes(encode(Entry(found.metadata, b"")))
+    cache, again = KernelCache(), DiskCache(Path(options.cache_dir), mode, 1 << 20)
+    with pytest.warns(RuntimeWarning, match="it is no kernel: kernel affine could not be loaded"):
+        check(cache, replace(options, cache=mode, cache_max_bytes=1 << 20), 10)
+    assert cache.statistics().compiled == 1
+    kept = again.get(stored.stem)
+    assert kept is not None
+    assert bool(kept.payload) == (mode == "rw")
 
 
 def test_oldest_kernels_are_forgotten_but_their_launchers_work(options: Options) -> None:

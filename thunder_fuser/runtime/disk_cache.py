@@ -109,6 +109,14 @@ class DiskCache:
         self._count(writes=1)
         self._keep_size(len(data))
 
+    def rebuild(self, key: str, fault: str, build: Callable[[], Entry]) -> Entry:
+        """The entry of `key` made anew and stored, for who found a fault in what was read, which
+        reads after "it is"."""
+        self._drop(key, fault)
+        entry = build()
+        self.put(key, entry)
+        return entry
+
     def statistics(self) -> CacheStatistics:
         """Counters of this process and the present size of the directory."""
         sizes = [size for _, size, _ in self._entries()]
@@ -217,14 +225,18 @@ class DiskCache:
             self._fail("cannot read the kernel cache", error)
             return None
         except (CorruptEntry, Untrusted) as error:
-            self._count(corrupt=1)
-            self._warn("corrupt", f"dropped {path}: it is {error}")
-            self._unlink(path)
+            self._drop(key, error)
             return None
         if self.mode == "rw":
             with suppress(OSError):
                 os.utime(path)  # least recently *used* goes first
         return entry
+
+    def _drop(self, key: str, fault: object) -> None:
+        path = self._path(key)
+        self._count(corrupt=1)
+        self._warn("corrupt", f"dropped {path}: it is {fault}")
+        self._unlink(path)
 
     def _decoded(self, path: Path) -> Entry:
         return decode(read_trusted(path, may_belong_to_root=self.mode == "ro"), path.stem)

@@ -20,6 +20,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, package_version
 from thunder_fuser.runtime.compilation import Launcher, Loaded, Unit
 from thunder_fuser.runtime.disk_cache import disk_cache
+from thunder_fuser.runtime.errors import LaunchError
 from thunder_fuser.runtime.family import Family, Kin, family_key, kin_key
 from thunder_fuser.runtime.progress import Progress
 from thunder_fuser.runtime.recent import Recent
@@ -215,16 +216,23 @@ class KernelCache:
             return Entry(described, compiled.payload)
 
         begin = time.perf_counter()
-        entry, was_stored = disk_cache(options).fetch(request.key, build)
+        stored = disk_cache(options)
+        entry, was_stored = stored.fetch(request.key, build)
         log.event(
             "cache",
             "kernel %s %s in %.1f ms",
             *(request.key[:SHOWN], "read from disk" if was_stored else "compiled"),
             (time.perf_counter() - begin) * 1e3,
         )
+        try:
+            loaded = chain.load(entry.payload, request.unit.name)
+        except LaunchError as error:
+            if not was_stored:
+                raise
+            entry = stored.rebuild(request.key, f"no kernel: {error}", build)
+            was_stored, loaded = False, chain.load(entry.payload, request.unit.name)
         self._metadata.keep(request.key, entry.metadata)
         self._count(**{"disk_hits" if was_stored else "compiled": 1})
-        loaded = chain.load(entry.payload, request.unit.name)
         return self._kernels.keep(request.key, loaded), was_stored
 
     def _count(self, **added: float) -> None:
