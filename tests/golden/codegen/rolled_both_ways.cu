@@ -5,11 +5,11 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T6) {
   const int i0 = thread;
   tf::not_negative(i0);
   const int left = 30 - (((8 * i0) % 30));
-  const auto s0 = tf::settled(((((8 * i0) / 30) % 28)));
-  const auto s0_next = tf::settled(((((8 * i0 + 7) / 30) % 28)));
-  const auto s1 = tf::settled((((8 * i0) % 30)));
-  const auto s1_next = tf::settled((((8 * i0 + 7) % 30) + -7));
-  const auto v0 = tf::load_lanes<8, 2>(T0, [&](int lane) { return ((lane < left ? s1 : s1_next) + lane + -25) >= 0 ? (((lane < left ? s0 : s0_next) + -25) >= 0 ? (8 * i0 + lane + -775) : (8 * i0 + lane + 65)) : ((lane < left ? s0 : s0_next) + -25) >= 0 ? (8 * i0 + lane + -745) : (8 * i0 + lane + 95); });
+  const auto start0 = tf::settled(((((8 * i0) / 30) % 28)));
+  const auto start0_next = tf::settled(((((8 * i0 + 7) / 30) % 28)));
+  const auto start1 = tf::settled((((8 * i0) % 30)));
+  const auto start1_next = tf::settled((((8 * i0 + 7) % 30) + -7));
+  const auto v0 = tf::load_lanes<8, 2>(T0, [&](int lane) { return ((lane < left ? start1 : start1_next) + lane + -25) >= 0 ? (((lane < left ? start0 : start0_next) + -25) >= 0 ? (8 * i0 + lane + -775) : (8 * i0 + lane + 65)) : ((lane < left ? start0 : start0_next) + -25) >= 0 ? (8 * i0 + lane + -745) : (8 * i0 + lane + 95); });
   tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) {

@@ -37,29 +37,29 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
   if (threadIdx.x >= 32) return;
   {
     const int part = threadIdx.x;
-    const int bundle = blockIdx.x * 32 / 128;
-    const int begin = bundle * 128;
-    const int end = begin + 128 < 300 ? begin + 128 : 300;
+    const int bundle = blockIdx.x * 32 / 256;
+    const int begin = bundle * 256;
+    const int end = begin + 256 < 300 ? begin + 256 : 300;
     if (!tf::is_last_warp(tickets + bundle, (end - begin + 31) / 32)) return;
     float T3_part = float(0);
-    for (int start = begin + part; start < end; start += 128) {
-      float T3_part_of_row_taken[4];
+    for (int start = begin + part; start < end; start += 256) {
+      float T3_part_of_row_taken[8];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
+      for (int k = 0; k < 8; ++k) {
         const int place = start + k * 32;
         if (place < end) {
           T3_part_of_row_taken[k] = T3_part_of_row[place];
         }
       }
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
+      for (int k = 0; k < 8; ++k) {
         const int place = start + k * 32;
         if (place < end) {
           T3_part = T3_part + T3_part_of_row_taken[k];
         }
       }
     }
-    if (3 > 1) {
+    if (2 > 1) {
       float* const T3_part_of_bundle = reinterpret_cast<float*>(workspace + 1200);
       {
         T3_part = tf::warp_reduce<32>(T3_part, [](float a, float b) -> float { return a + b; });
@@ -68,21 +68,21 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
           T3_part_of_bundle[bundle] = T3_total;
         }
       }
-      if (!tf::is_last_warp(tickets + 3, 3)) return;
+      if (!tf::is_last_warp(tickets + 2, 2)) return;
       T3_part = float(0);
-      for (int start = part; start < 3; start += 128) {
-        float T3_part_of_bundle_taken[4];
+      for (int start = part; start < 2; start += 256) {
+        float T3_part_of_bundle_taken[8];
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int k = 0; k < 8; ++k) {
           const int place = start + k * 32;
-          if (place < 3) {
+          if (place < 2) {
             T3_part_of_bundle_taken[k] = T3_part_of_bundle[place];
           }
         }
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int k = 0; k < 8; ++k) {
           const int place = start + k * 32;
-          if (place < 3) {
+          if (place < 2) {
             T3_part = T3_part + T3_part_of_bundle_taken[k];
           }
         }

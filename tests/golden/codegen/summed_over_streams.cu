@@ -71,17 +71,17 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T9, float* __r
   if (threadIdx.x >= 32) return;
   {
     const int part = threadIdx.x;
-    const int bundle = group / 128;
-    const int begin = bundle * 128;
-    const int end = begin + 128 < 600 ? begin + 128 : 600;
+    const int bundle = group / 256;
+    const int begin = bundle * 256;
+    const int end = begin + 256 < 600 ? begin + 256 : 600;
     if (!tf::is_last_warp(tickets + bundle, end - begin)) return;
     float T11_part = float(0);
     float T12_part = float(0);
-    for (int start = begin + part; start < end; start += 128) {
-      float T11_part_of_row_taken[4];
-      float T12_part_of_row_taken[4];
+    for (int start = begin + part; start < end; start += 256) {
+      float T11_part_of_row_taken[8];
+      float T12_part_of_row_taken[8];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
+      for (int k = 0; k < 8; ++k) {
         const int place = start + k * 32;
         if (place < end) {
           T11_part_of_row_taken[k] = T11_part_of_row[place];
@@ -89,7 +89,7 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T9, float* __r
         }
       }
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
+      for (int k = 0; k < 8; ++k) {
         const int place = start + k * 32;
         if (place < end) {
           T11_part = T11_part + T11_part_of_row_taken[k];
@@ -97,9 +97,9 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T9, float* __r
         }
       }
     }
-    if (5 > 1) {
+    if (3 > 1) {
       float* const T11_part_of_bundle = reinterpret_cast<float*>(workspace + 4800);
-      float* const T12_part_of_bundle = reinterpret_cast<float*>(workspace + 4832);
+      float* const T12_part_of_bundle = reinterpret_cast<float*>(workspace + 4816);
       {
         T11_part = tf::warp_reduce<32>(T11_part, [](float a, float b) -> float { return a + b; });
         T12_part = tf::warp_reduce<32>(T12_part, [](float a, float b) -> float { return a + b; });
@@ -110,24 +110,24 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T9, float* __r
           T12_part_of_bundle[bundle] = T12_total;
         }
       }
-      if (!tf::is_last_warp(tickets + 5, 5)) return;
+      if (!tf::is_last_warp(tickets + 3, 3)) return;
       T11_part = float(0);
       T12_part = float(0);
-      for (int start = part; start < 5; start += 128) {
-        float T11_part_of_bundle_taken[4];
-        float T12_part_of_bundle_taken[4];
+      for (int start = part; start < 3; start += 256) {
+        float T11_part_of_bundle_taken[8];
+        float T12_part_of_bundle_taken[8];
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int k = 0; k < 8; ++k) {
           const int place = start + k * 32;
-          if (place < 5) {
+          if (place < 3) {
             T11_part_of_bundle_taken[k] = T11_part_of_bundle[place];
             T12_part_of_bundle_taken[k] = T12_part_of_bundle[place];
           }
         }
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int k = 0; k < 8; ++k) {
           const int place = start + k * 32;
-          if (place < 5) {
+          if (place < 3) {
             T11_part = T11_part + T11_part_of_bundle_taken[k];
             T12_part = T12_part + T12_part_of_bundle_taken[k];
           }
