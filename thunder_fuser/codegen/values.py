@@ -52,6 +52,8 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
     match value:
         case Compute(op, args, stored, accuracy, by_lane):
             template = op.by_lane if by_lane else _template(op, args, kind, accuracy)
+            if op.wraps and stored.compute_type in (DataType.Int32, DataType.Int):
+                template = op.wraps
             names = {"t": kind, "s": CUDA_TYPES[stored], "checks": CHECKS}
             return template.format(*map(operand, args), **names)
         case Convert(arg):

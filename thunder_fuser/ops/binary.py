@@ -22,6 +22,7 @@ def _binary(
     rule: DtypeRule = promoted,
     torch: str = "",
     strict: str = "",
+    wraps: str = "",
     fast: str = "",
     known: tuple[str, str, str, str, str] = ("", "", "", "", ""),
     ulps: float = 0.0,
@@ -40,6 +41,7 @@ def _binary(
         dtypes=dtypes,
         operands_as=each(rule),
         strict=strict,
+        wraps=wraps,
         is_step=is_step,
         fast=fast,
         by_number=known[0],
@@ -83,9 +85,10 @@ _KNOWN_DIVISOR = (
 )
 
 ARITHMETIC = (
-    _binary("add", "{0} + {1}", "{0} + {1}", "ADD"),
-    _binary("sub", "{0} - {1}", "{0} - {1}", "SUB", NUMBERS),
-    _binary("mul", "{0} * {1}", "{0} * {1}", "MUL", strict="tf::mul_rn({0}, {1})", ulps=4.0),
+    _binary("add", "{0} + {1}", "{0} + {1}", "ADD", wraps="tf::wrapped_add({0}, {1})"),
+    _binary("sub", "{0} - {1}", "{0} - {1}", "SUB", NUMBERS, wraps="tf::wrapped_sub({0}, {1})"),
+    _binary("mul", "{0} * {1}", "{0} * {1}", "MUL", strict="tf::mul_rn({0}, {1})",
+            wraps="tf::wrapped_mul({0}, {1})", ulps=4.0),
     _binary("div", "tf::div({0}, {1})", "div({0}, {1})", "DIV", NUMBERS,
             torch="tf_div({0}, {1})", fast=_FAST_QUOTIENT, known=_KNOWN_DIVISOR, ulps=4.0),
     _binary("truediv", "{0} / {1}", "truediv({0}, {1})", rule=floating, torch="true_divide",

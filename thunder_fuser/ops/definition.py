@@ -143,6 +143,7 @@ class OpDef:
     sample: tuple[float, float] = (-4.0, 4.0)
     operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
+    wraps: str = ""  # replaces `cuda` for integers: C++ knows no sum of signed ones that overflows
     checks: bool = False  # ends the launch where the first operand is none of those it takes
     by_lane: str = ""  # replaces `cuda` then, in a loop over lanes
     is_step: bool = False  # jumps: the smallest error in an operand may change the whole result

@@ -37,6 +37,7 @@ def _promoting(
     prim: str = "",
     dtypes: frozenset[DataType] = ALL,
     ulps: float = 0.0,
+    wraps: str = "",
 ) -> OpDef:
     """All operands and the result are of the promoted type."""
     return OpDef(
@@ -50,6 +51,7 @@ def _promoting(
         (prim,) if prim else (),
         dtypes=dtypes,
         operands_as=each(promoted),
+        wraps=wraps,
         ulps=ulps,
     )
 
@@ -111,12 +113,15 @@ TERNARY = (
                dtypes=REAL_NUMBERS),
     THRESHOLD,
     _promoting("addcmul", _params("a t1 t2", "value"), "{0} + {3} * {1} * {2}",
-               "tf_addcmul({0}, {1}, {2}, {3})", "{0} + {3} * {1} * {2}", dtypes=NUMBERS, ulps=4.0),
+               "tf_addcmul({0}, {1}, {2}, {3})", "{0} + {3} * {1} * {2}", dtypes=NUMBERS, ulps=4.0,
+               wraps="tf::wrapped_add({0}, tf::wrapped_mul(tf::wrapped_mul({3}, {1}), {2}))"),
     _promoting("add_alpha", _params("a b", "alpha"), "{0} + {2} * {1}",
                "tf_add_alpha({0}, {1}, {2})",
-               "{0} + {2} * {1}", dtypes=NUMBERS, ulps=4.0),
+               "{0} + {2} * {1}", dtypes=NUMBERS, ulps=4.0,
+               wraps="tf::wrapped_add({0}, tf::wrapped_mul({2}, {1}))"),
     _promoting("sub_alpha", _params("a b", "alpha"), "{0} - {2} * {1}",
                "tf_sub_alpha({0}, {1}, {2})",
-               "{0} - {2} * {1}", dtypes=NUMBERS, ulps=4.0),
+               "{0} - {2} * {1}", dtypes=NUMBERS, ulps=4.0,
+               wraps="tf::wrapped_sub({0}, tf::wrapped_mul({2}, {1}))"),
     COMPLEX,
 )  # fmt: skip

@@ -18,12 +18,27 @@ _POSITIVE: Range = (0.01, 90.0)
 
 
 def _exact(
-    name: str, cuda: str, host: str, prim: str, dtypes: Dtypes, is_step: bool = False
+    name: str,
+    cuda: str,
+    host: str,
+    prim: str,
+    dtypes: Dtypes,
+    is_step: bool = False,
+    wraps: str = "",
 ) -> OpDef:
     """An op that keeps the operand's type and commits no error beyond its rounding."""
-    prims = (prim,) if prim else ()
     return OpDef(
-        name, Family.POINTWISE, _X, same, cuda, name, host, prims, dtypes=dtypes, is_step=is_step
+        name,
+        Family.POINTWISE,
+        _X,
+        same,
+        cuda,
+        name,
+        host,
+        (prim,) if prim else (),
+        dtypes=dtypes,
+        wraps=wraps,
+        is_step=is_step,
     )
 
 
@@ -102,7 +117,7 @@ ARITHMETIC = (
         "abs", Family.POINTWISE, _X, real, "tf::abs({0})", "abs", "abs({0})", ("ABS",),
         dtypes=NUMBERS, ulps=4.0,
     ),
-    _exact("neg", "-{0}", "-{0}", "NEG", NUMBERS),
+    _exact("neg", "-{0}", "-{0}", "NEG", NUMBERS, wraps="tf::wrapped_sub(0, {0})"),
     _exact("ceil", "tf::ceil({0})", "ceil({0})", "CEIL", ORDERED, True),
     _exact("floor", "tf::floor({0})", "floor({0})", "FLOOR", ORDERED, True),
     _exact("round", "tf::round({0})", "round({0})", "ROUND", ORDERED, True),

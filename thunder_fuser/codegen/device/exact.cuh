@@ -305,6 +305,37 @@ TF_FN T gcd(T a, T b) {
   return b;
 }
 
+// chunk: wrapped
+// An integer's bits as an unsigned one, whose sums and products wrap as torch's do: where those of signed
+// ones overflow C++ knows no value, and a compiler takes x + 1 > x for true.
+template <int BYTES>
+struct Unsigned {
+  using Type = unsigned;
+};
+template <>
+struct Unsigned<8> {
+  using Type = unsigned long long;
+};
+template <class T>
+TF_FN typename Unsigned<sizeof(T)>::Type wrapped(T x) {
+  return static_cast<typename Unsigned<sizeof(T)>::Type>(x);
+}
+
+// chunk: TF_WRAPPED
+#define TF_WRAPPED(name, op)                                                                     \
+  template <class A, class B>                                                                    \
+  TF_FN auto name(A a, B b) -> decltype(a op b) {                                                \
+    using T = decltype(a op b);                                                                  \
+    return static_cast<T>(tf::wrapped(static_cast<T>(a)) op tf::wrapped(static_cast<T>(b)));     \
+  }
+
+// chunk: wrapped_add
+TF_WRAPPED(wrapped_add, +)
+// chunk: wrapped_sub
+TF_WRAPPED(wrapped_sub, -)
+// chunk: wrapped_mul
+TF_WRAPPED(wrapped_mul, *)
+
 // chunk: mul_rn add_rn
 // Products and sums that the compiler does not contract into an FMA; other types cannot contract.
 template <class T>
