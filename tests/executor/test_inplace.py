@@ -337,3 +337,27 @@ def test_a_write_into_one_of_several_views_reaches_what_it_shows(name: str, posi
 
     for program in (into_an_argument, into_a_value, behind):
         check(program, torch.randn(5), torch.randn(5))
+
+
+def test_what_is_flipped_is_a_copy() -> None:
+    def beside(x: torch.Tensor) -> torch.Tensor:
+        t = x.flip(0)
+        t.mul_(2)
+        return torch.tanh(x) * 2
+
+    def behind(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        t = y.flip(0, 1)
+        t.mul_(3)
+        y.add_(1)
+        return t, t * 2, y.flip(1).t()
+
+    def argument(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        t = x.flip(1)
+        x.add_(1)
+        return t, t.sin_() * 2, x[:, :1].flip(1)
+
+    check(beside, torch.randn(3, 5, requires_grad=True))
+    check(behind, torch.randn(3, 5, requires_grad=True))
+    check(argument, torch.randn(3, 5))
+    check(argument, torch.randn(3, 5), fuser_evaluator=False)

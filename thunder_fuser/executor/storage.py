@@ -29,7 +29,6 @@ VIEW_PRIMS = frozenset(
         "BROADCAST_IN_DIM",
         "CONVERT_ELEMENT_TYPE",
         "DEVICE_PUT",
-        "FLIP",
         "IMAG",
         "REAL",
         "RESHAPE",
