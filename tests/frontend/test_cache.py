@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from threading import Barrier, Thread
+from time import sleep
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import torch
 from tests.frontend.fusions import TorchProgram, defined, new_cache
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
 from thunder_fuser.frontend.records import END
+from thunder_fuser.ir.fusion import Fusion
 
 
 def scaled(factor: Any = 2.0, dtype: Any = DataType.Float, name: str = "mul") -> Any:
@@ -414,3 +417,33 @@ def test_threads_that_define_and_evict_at_once_get_what_they_defined() -> None:
     assert cache.num_fusions() == 3
     assert cache.stats().lookups == 240
     assert len(cache.walk().children[defined(scaled(), cache).leaf.records[0]].children) <= 3
+
+
+def test_a_build_that_failed_leaves_one_leaf_to_those_who_waited_for_it() -> None:
+    both, found, made = Barrier(2), list[Any](), list[Any]()
+
+    def program(fusion: Fusion) -> TorchProgram:
+        made.append(fusion)
+        if len(made) == 1:
+            sleep(0.5)  # until another waits
+            raise MemoryError("once")
+        both.wait(timeout=60)  # both build before either is done
+        return TorchProgram(fusion)
+
+    cache = FusionCache(program, max_fusions=2)
+
+    def define() -> None:
+        with suppress(MemoryError):
+            found.append(defined(scaled(), cache).leaf)
+
+    failing, waiting, late = (Thread(target=define) for _ in range(3))
+    failing.start()
+    while not made:
+        sleep(0.001)
+    waiting.start()
+    failing.join()
+    late.start()
+    for thread in (waiting, late):
+        thread.join()
+    assert (len(made), len(found), len(set(map(id, found)))) == (3, 2, 1)
+    assert cache.num_fusions() == 1

@@ -262,6 +262,9 @@ class FusionCache:
         except (TypeError, ValueError) as error:
             raise self.failed((*records, END), error) from error
         with self._lock:
+            end = self._walk((*records, END))
+            if end is not None and end.leaf is not None:  # one failed, and two who waited built it
+                return end.leaf
             leaf = Leaf(self._next_id, definition, program)
             self._next_id += 1
             self._insert(leaf)
