@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +100,12 @@ def test_an_integer_is_not_divided_by_zero(name: str) -> None:
 def test_a_printed_number_is_the_number(value: sc.Number) -> None:
     read = eval(sc.format_number(value))
     assert sc.number_bits(read) == sc.number_bits(value)
+
+
+def test_a_subclass_of_a_number_is_printed_as_the_number() -> None:
+    class Size(IntEnum):
+        LARGE = 7
+
+    numbers = (numpy.float64(0.5), numpy.float64(math.nan), numpy.complex128(1 - 2j), Size.LARGE)
+    texts = ["0.5", 'float("nan")', "complex(1.0, -2.0)", "7"]
+    assert [sc.format_number(number) for number in numbers] == texts

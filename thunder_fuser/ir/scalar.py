@@ -194,9 +194,11 @@ def number_bits(value: Number) -> tuple[str, object]:
 
 
 def format_number(value: Number) -> str:
-    """Python text that evaluates to exactly `value`."""
+    """Python text that evaluates to exactly `value`, also where a subclass of Python's numbers
+    (`numpy.float64`, an `IntEnum`) prints otherwise."""
     if isinstance(value, complex):
         return f"complex({format_number(value.real)}, {format_number(value.imag)})"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value!r}")'
-    return repr(value)
+    if isinstance(value, float):
+        text = float.__repr__(value)
+        return text if math.isfinite(value) else f'float("{text}")'
+    return repr(value if isinstance(value, bool) else int(value))
