@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.frontend.fusions import TorchProgram, check, defined, example, new_cache
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
+from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 
 def added(fd: FusionDefinition) -> None:
@@ -347,6 +348,17 @@ def test_validate_accepts_what_is_right_and_locates_what_is_wrong() -> None:
         defined(added, FusionCache(Wrong)).validate([x, 2.0])
     with pytest.raises(AssertionError, match="1 outputs, 0 reference outputs"):
         defined(added).validate([x, 2.0], [])
+
+
+@pytest.mark.parametrize("dtype", [DataType.Half, DataType.Float8E4M3, DataType.Float8E5M2])
+def test_validate_expects_of_large_numbers_what_they_are_rounded_to(dtype: DataType) -> None:
+    def define(fd: FusionDefinition) -> None:
+        fd.add_output(fd.ops.cast(fd.define_tensor([-1], contiguity=True), dtype))
+
+    largest = torch.finfo(TORCH_DTYPES[dtype]).max
+    x = largest * torch.tensor([1.0, 1.00005, 1.01, 1.2, 2.0, -1.00005, -3.0])
+    (found,) = defined(define).validate([x])
+    assert found[1].item() == largest
 
 
 def test_validate_sees_a_visible_alias_with_the_old_inputs() -> None:

@@ -129,9 +129,9 @@ def compare(where: str, got: torch.Tensor, want: torch.Tensor, reduced: int = 1)
     absolute, relative = (t * max(1.0, reduced**0.5) for t in _TOLERANCE[str(got.dtype)])
     wide = torch.complex128 if got.is_complex() else torch.float64
     exact = want.to(got.device, wide)
-    if not got.is_complex():  # what overflows the output's dtype is infinite there
-        overflows = exact.abs() > torch.finfo(got.dtype).max
-        exact = torch.where(overflows, exact.sign() * torch.inf, exact)
+    if not got.is_complex():  # what overflows the output's dtype, once rounded, is infinite or NaN
+        held = exact.to(got.dtype).to(wide)
+        exact = torch.where(held.isfinite(), exact, held)
     bad = ~torch.isclose(got.to(wide), exact, rtol=relative, atol=absolute, equal_nan=True)
     if bad.any():
         difference = torch.where(bad, (got.to(wide) - exact).abs(), torch.zeros_like(exact.abs()))
