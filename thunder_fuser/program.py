@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from threading import Lock
 
 import torch
 
 from thunder_fuser import log
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.locks import new_lock
 from thunder_fuser.options import Options
 from thunder_fuser.options import difference as options_difference
 from thunder_fuser.pipeline import Argument, make_plan
@@ -36,7 +36,7 @@ class Program:
         self._key = key_function(fusion)
         self._plans: OrderedDict[Key, Plan] = OrderedDict()
         self._last: tuple[Key | None, Plan | None] = (None, None)
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def run(
         self,

@@ -24,6 +24,7 @@ from thunder_fuser.frontend.leaf import Definition, Leaf, Program
 from thunder_fuser.frontend.records import END, Record, Result
 from thunder_fuser.frontend.text import definition_lines
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.locks import new_lock, new_reentrant_lock
 from thunder_fuser.program import Program as PipelineProgram
 
 MAX_FUSIONS = 16384  # leaves kept by the default cache
@@ -77,13 +78,13 @@ class FusionCache:
     leaves, the least recently used leaving first. Raises ValueError for a bound below 1."""
 
     _default: ClassVar[FusionCache | None] = None
-    _default_lock: ClassVar[RLock] = RLock()
+    _default_lock: ClassVar[RLock] = new_reentrant_lock()
 
     def __init__(
         self, program: Callable[[Fusion], Program], max_fusions: int = MAX_FUSIONS
     ) -> None:
         self._program = program
-        self._lock = RLock()
+        self._lock = new_reentrant_lock()
         self._next_id = 0
         self._reset_counts()
         self.max_fusions = _positive(max_fusions)
@@ -109,7 +110,7 @@ class FusionCache:
         if end is not None and end.leaf is not None:
             return self._hit(end.leaf)
         with self._lock:
-            building = self._building.setdefault(records, Lock())
+            building = self._building.setdefault(records, new_lock())
         try:
             with building:
                 end = self._walk((*records, END))

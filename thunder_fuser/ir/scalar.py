@@ -11,11 +11,11 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from threading import RLock
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.locks import new_reentrant_lock
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.ops.host import HOST
 from thunder_fuser.ops.stored import stored
@@ -60,7 +60,7 @@ class ScalarExpr:
 Scalar: TypeAlias = Constant | Symbol | ScalarExpr
 
 _INTERNED: WeakValueDictionary[tuple[object, ...], Scalar] = WeakValueDictionary()
-_INTERNING = RLock()  # two threads that make the same scalar must get the same object
+_INTERNING = new_reentrant_lock()  # two threads that make the same scalar must get the same object
 
 
 def constant(value: Number, dtype: DataType | None = None) -> Constant:

@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from threading import Lock
 
 from thunder_fuser.kernel.source import Source
+from thunder_fuser.locks import new_lock
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher
@@ -60,7 +60,7 @@ class HostKernel:
         self._bad_index = self._library.tf_bad_index
         self._bad_index.restype = ctypes.POINTER(ctypes.c_longlong)
         self._name = name
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def bind(
         self, source: Source, constants: Sequence[int], options: Options, device: int | None

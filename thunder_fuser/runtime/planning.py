@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from threading import Lock
+
+from thunder_fuser.locks import new_lock
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Planning:
     """Counts. May be called from several threads."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._statistics = PlanStatistics()
 
     def add(self, seconds: float) -> None:

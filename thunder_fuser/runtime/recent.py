@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from threading import Lock
 from typing import Generic, TypeVar
+
+from thunder_fuser.locks import new_lock
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -16,7 +17,7 @@ class Recent(Generic[Key, Value]):
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._lock = Lock()
+        self._lock = new_lock()
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
