@@ -51,6 +51,32 @@ def test_fusions_that_never_ran_are_not_saved_and_ids_stay_dense(tmp_path: Path)
     assert defined(scaled(3.0), loaded).id == 1
 
 
+TENSOR = (
+    '["define_tensor", [["shape", [-1]], ["contiguity", [true]], ["dtype", {"dtype": "f32"}], '
+    '["is_cpu", false], ["stride_order", [%s]]], []]'
+)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        '[["define_scalar", [["value", ["f64", -1]], ["dtype", {"dtype": "f64"}]], []]]',
+        f'[{TENSOR % 5}, ["add_output", [["stride_order", null]], ["T0", null]]]',
+        "[" * 100_000,
+        5,
+    ],
+)
+def test_an_entry_that_no_definition_writes_is_skipped(tmp_path: Path, records: object) -> None:
+    path = tmp_path / "f"
+    saved(path, 1.0, 2.0)
+    lines = path.read_bytes().splitlines()
+    digest = hashlib.sha256(str(records).encode()).hexdigest()
+    lines[1] = msgspec.json.encode({"sha256": digest, "records": records})
+    path.write_bytes(b"\n".join(lines))
+    with pytest.warns(UserWarning, match="f:2: skipped a bad entry"):
+        assert new_cache().deserialize(path) == 1
+
+
 @pytest.mark.parametrize("damage", ["flip", "truncate", "garbage", "other record"])
 def test_one_bad_entry_is_skipped_and_the_rest_load(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "f"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,11 +22,15 @@ import msgspec
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.build import define
 from thunder_fuser.frontend.leaf import Definition
-from thunder_fuser.frontend.records import Arg, Record, Ref, Static
+from thunder_fuser.frontend.records import DEFINE_TENSOR, Arg, Record, Ref, Static
+from thunder_fuser.frontend.tensors import described_tensor
 
 FORMAT = 1
 _HEADER = {"format": FORMAT, "package": "thunder_fuser"}
-_DAMAGED = (msgspec.DecodeError, ValueError, TypeError, KeyError, IndexError, AssertionError)
+_DAMAGED = (
+    *(msgspec.DecodeError, ValueError, TypeError, KeyError, IndexError, AssertionError),
+    *(AttributeError, struct.error, RecursionError),
+)
 
 
 def write(path: Path, definitions: Sequence[Sequence[Record]]) -> None:
@@ -103,7 +108,8 @@ def _record(plain: list[object]) -> Record:
     assert isinstance(op, str)
     assert isinstance(attrs, list)
     assert isinstance(args, list)
-    return Record(op, tuple((n, _static(v)) for n, v in attrs), tuple(map(_arg, args)))
+    record = Record(op, tuple((n, _static(v)) for n, v in attrs), tuple(map(_arg, args)))
+    return described_tensor(**dict(record.attrs)) if op == DEFINE_TENSOR else record  # type: ignore[arg-type]
 
 
 def _static(plain: object) -> Static:
