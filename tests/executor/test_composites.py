@@ -117,6 +117,11 @@ def test_what_is_copied_is_expanded(shape: tuple[int, ...], dtype: torch.dtype) 
     check(into_a_result, torch.randn(4, 5), y)
 
 
+@pytest.mark.parametrize("size", [0, 1])
+def test_the_window_of_a_number_has_a_gradient(size: int) -> None:
+    check(lambda x: torch.exp(x.unfold(0, size, 1)) * 2, torch.randn((), requires_grad=True))
+
+
 def test_the_function_unfold_stays_torchs() -> None:
     check(lambda x: F.unfold(x, 2) * 2, torch.randn(1, 2, 4, 5, requires_grad=True))
 

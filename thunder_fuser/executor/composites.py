@@ -73,6 +73,9 @@ def _copy(a: Any, b: Any) -> Any:
 
 
 def _unfold(a: Any, dimension: int, size: int, step: int) -> Any:
+    """A number has one window, which is a part of it as a row."""
+    if a.ndim == 0 and dimension in (0, -1) and size in (0, 1) and step > 0:
+        return clang.slice_in_dim(clang.unsqueeze(a, 0), 0, size)
     return clang.unfold(a, dimension, size, step)
 
 
