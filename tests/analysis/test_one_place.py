@@ -338,6 +338,7 @@ ALLOWED = {
     "presegment/both_ways.py:_piece": LANES,
     "analysis/reductions.py:plane_beside": SIZES,
     "codegen/reduce_text.py:scanned": THREADS,
+    "kernel/split_ir.py:bundles_of": THREADS,
 }
 
 
