@@ -9,12 +9,13 @@ import torch
 
 from tests.programs import chain, expand, fusion, like, permute, run, total, unsqueeze
 from tests.schedule.segments import floats, halves
-from thunder_fuser.analysis.precision import compared, fast_enough
+from thunder_fuser.analysis.precision import compared, fast_enough, told_apart
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops.reductions import MAXIMA
 from thunder_fuser.options import Options
 from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.sum_apart import sum_apart
@@ -230,3 +231,34 @@ def test_a_factor_of_the_terms_of_a_long_sum_is_fast_where_it_errs_evenly(
     assert "sigmoid" not in fast_ops(x, mean, made)
     assert "sigmoid" not in fast_ops(x, total(call("sub", made, x), 1))
     assert "tanh" not in fast_ops(x, total(chain(x, "tanh"), 1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "program", "is_told"),
+    [
+        (BF16, lambda x: call("gt", x, sc.constant(1.5)), True),
+        (BF16, lambda x: call("gt", x, sc.constant(0.0)), False),
+        (BF16, lambda x: call("ge", call("sub", x, chain(x, "abs")), sc.constant(0.0)), True),
+        (BF16, lambda x: chain(x, "isinf"), False),
+        (DataType.Half, lambda x: chain(x, "isinf"), True),
+        (DataType.Half, lambda x: chain(call("max", x, dims=(0,)), "isinf"), False),
+        (DataType.Half, lambda x: chain(x, "isnan"), False),
+    ],
+)
+def test_what_a_comparison_tells_apart_is_rounded(
+    dtype: DataType, program: Build, is_told: bool
+) -> None:
+    x = floats(8)
+    narrow = call("cast", chain(x, "exp"), dtype=dtype)
+    assert (narrow in told_apart(Fusion((x,), (program(narrow),)))) is is_told
+
+
+def test_an_extremum_is_one_whatever_it_is_beside() -> None:
+    x = floats(8, 4)
+    made = chain(x, "exp")
+    first = call("max", made, dims=(0,))
+    other = chain(call("max", chain(made, "neg"), dims=(0,)), "neg")
+    for most in (call("maximum", first, other), other):
+        assert made in compared(Fusion((x,), (call("eq", made, expand(unsqueeze(most, 0), 8, 4)),)))
+    counted = produce(MAXIMA, [made], {"dims": (0,)})
+    assert made in compared(Fusion((x,), (counted,)))

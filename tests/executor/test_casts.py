@@ -120,3 +120,54 @@ def test_a_conversion_method_has_the_gradient_of_a_conversion(device: torch.devi
     (found,) = torch.autograd.grad(jfn(x), x, cotangent)
     torch.testing.assert_close(found, (cotangent * 2 * x.cos()).float(), rtol=4e-3, atol=4e-3)
     assert len(regions(jfn).forward) == len(regions(jfn).backward) == 1
+
+
+def _infinite(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * w
+    return torch.isfinite(y).all(), torch.nan_to_num(y), torch.where(torch.isinf(y), 0.0, y)
+
+
+def _largest(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * w
+    most = y.amax(1, keepdim=True)
+    return (y == most).float().sum(1), (most - y).sqrt()
+
+
+def _differing(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * w
+    most = y.amax(0)
+    return 1 / (y - most >= 0).float().sum(0), 1 / (y == -(-y).amax(0)).float().sum(0)
+
+
+def _above(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x * w
+    mask = y >= 1.5
+    return y, mask, mask.float().sum(0)
+
+
+@pytest.mark.usefixtures("widest_host")
+@pytest.mark.parametrize("program", [_infinite, _largest, _differing, _above])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_what_is_compared_is_what_eager_compares(
+    program: Callable[..., tuple[torch.Tensor, ...]], dtype: torch.dtype, device: torch.device
+) -> None:
+    """Of products in 16 bits: some in f16 are infinite, many are equal."""
+    scale = 300.0 if program is _infinite else 1.0
+    x, w = (scale * torch.randn(600, 96, device=device).to(dtype) for _ in "xw")
+    found, wanted = jit(program)(x, w), program(x, w)
+    for got, want in zip(found, wanted, strict=True):
+        torch.testing.assert_close(got, want, rtol=2 * torch.finfo(dtype).eps, atol=1e-6)
+
+
+@pytest.mark.usefixtures("widest_host")
+def test_what_cancels_is_not_read_rounded(device: torch.device) -> None:
+    """Shares near 1, of which one kernel stores 16 bits and another takes what is left."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shares = torch.softmax(x.float(), -1)
+        return shares.bfloat16(), torch.log1p(-shares).sum(0).bfloat16()
+
+    x = torch.randn(16, 40, 257) * 2 + 10 * (torch.arange(257) == 3)
+    _, found = jit(program)(x.bfloat16().to(device))
+    _, wanted = program(x.bfloat16().to(device))
+    torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)

@@ -100,7 +100,7 @@ def test_a_segment_of_the_same_stores_is_made_once() -> None:
     memory = Memory(depth, frozenset(), {}, {a: None})
     for tv in program.outputs:
         memory.materialise(tv)
-    kernels = Kernels(memory, lambda segment: None, frozenset(), frozenset())
+    kernels = Kernels(memory, lambda segment: None, frozenset(), frozenset(), frozenset())
     stores = [Store(tv, tv) for tv in program.outputs]
     assert kernels.segment(stores) is kernels.segment(tuple(stores))
     assert kernels.segment(stores[:1]) is not kernels.segment(stores)

@@ -73,19 +73,71 @@ def compared(fusion: Fusion) -> frozenset[TensorView]:
     16 bits what another has in a register, no element equals it, and the gradient divides by their
     number, 0. What is asked of an extremum alone, as whether it
     is infinite, looks for no element."""
-    tests = (tv.definition for tv in fusion.tensors if tv.dtype is DataType.Bool)
-    sides = (made.tensors for made in tests if made is not None and len(made.tensors) > 1)
-    return frozenset(
-        topological(tv for both in sides if any(map(_is_extremum, both)) for tv in both)
-    )
+    sides = (made.tensors for made in _tests(fusion) if len(made.tensors) > 1)
+    counted = (tv.expr.tensors for tv in fusion.tensors if tv.is_of("maxima") or tv.is_of("minima"))
+    found = (both for both in sides if any(map(_is_extremum, both)))
+    return frozenset(topological(tv for both in (*found, *counted) for tv in both))
+
+
+def told_apart(fusion: Fusion) -> frozenset[TensorView]:
+    """What of 16 bits is rounded wherever a kernel computes it, as a comparison tells it from
+    others: two kernels, of which one reads it in memory, or a result and the mask beside it, would
+    disagree. Of which side of 0 it is rounding changes nothing; whether it is infinite, in f16
+    alone."""
+    found = set[TensorView]()
+    for made in _tests(fusion):
+        sides = [tv for tv in made.tensors if tv.dtype.is_floating]
+        numbers = [x.value for x in made.inputs if isinstance(x, Constant)]
+        if made.op.name in _INFINITE or any(map(_is_infinite, numbers)):
+            asked = [tv for tv in sides if not _is_extremum(tv)]
+            found |= {tv for tv in topological(asked) if tv.dtype is DataType.Half}
+        elif made.op.name in _COMPARISONS and (0 not in numbers or any(map(_is_difference, sides))):
+            found |= {tv for tv in topological(sides) if tv.dtype.is_reduced_precision}
+    return frozenset(found)
+
+
+_INFINITE = frozenset({"isfinite", "isinf", "isposinf", "isneginf"})
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+
+def _tests(fusion: Fusion) -> Iterator[Expr]:
+    for tv in fusion.tensors:
+        if tv.dtype is DataType.Bool and tv.definition is not None:
+            yield tv.definition
+
+
+def _is_difference(tv: TensorView) -> bool:
+    """True for one, of which a comparison with 0 tells whose terms is larger."""
+    tv = _behind_casts(tv)
+    return tv.definition is not None and tv.definition.op.name in ("sub", "sub_alpha")
+
+
+def _behind_casts(tv: TensorView) -> TensorView:
+    while tv.is_of("cast"):
+        (tv,) = tv.producers
+    return tv
+
+
+def _is_infinite(number: object) -> bool:
+    return isinstance(number, float) and abs(number) == inf
 
 
 def _is_extremum(tv: TensorView) -> bool:
-    while (made := tv.definition) is not None and (
-        made.op.family is Family.VIEW or made.op.name == "cast"
-    ):
-        tv = made.tensors[0]
-    return made is not None and made.op.name in ("max", "min")
+    """True for one, and for the larger one of several or an extremum of others turned round."""
+    todo, seen = [tv], set[TensorView]()
+    while todo:
+        tv = todo.pop()
+        if tv in seen or tv.definition is None:
+            continue
+        seen.add(tv)
+        if tv.definition.op.name in ("max", "min"):
+            return True
+        if tv.family is Family.VIEW or tv.definition.op.name in _KEEPING:
+            todo += tv.definition.tensors
+    return False
+
+
+_KEEPING = frozenset({"cast", "maximum", "minimum", "neg", "abs"})
 
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:

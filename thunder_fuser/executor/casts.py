@@ -8,7 +8,8 @@ A shallow copy is its source. Conversions are followed only between floating typ
 f32 becomes the identity as well: a region computes in f32, and the rounding goes away on purpose;
 one to 8 bits stays, for nobody converts to these but for their values.
 But a sum of what leaves the fusion rounded is of that: if it is made by another kernel, it reads
-half of the bytes. `strict` keeps every conversion that narrows, with all that follows from it.
+half of the bytes. And what is compared stays what it is compared as. `strict` keeps every
+conversion that narrows, with all that follows from it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from thunder.core.trace import TraceCtx
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.early_sums import shrinks
 from thunder_fuser.executor.storage import Storages, rebuilt, sources_of_views, tensors
+
+COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 
 Renames = dict[Any, Proxy]
 
@@ -59,7 +62,7 @@ def _reduce(
     """What equals what inside the fusion, and the symbols left."""
     source: dict[str, Any] = {}  # result of a conversion -> what it converts in the end
     same: Renames = {}  # result of a conversion -> the equal tensor
-    summed, kept = _summed_as_stored(fusion), list[BoundSymbol]()
+    summed, told, kept = _summed_as_stored(fusion), _told_apart(fusion), list[BoundSymbol]()
     for bsym in fusion.subsymbols:
         bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if bsym.has_input(same) else bsym
         if prim_name(bsym) == "SHALLOW_COPY" and storages.is_unwritten(bsym):
@@ -71,7 +74,7 @@ def _reduce(
         direct, out = bsym.args[0], bsym.output
         origin = source.get(direct.name, direct)
         if origin.dtype == out.dtype:
-            if out.name in shown or out.name in summed:
+            if out.name in shown or out.name in summed or direct.name in told:
                 kept.append(bsym)
             else:
                 same[variableify(out)] = origin
@@ -81,6 +84,14 @@ def _reduce(
         is_direct = origin is direct
         kept.append(bsym if is_direct else bsym.from_bsym(args=(origin, *bsym.args[1:])))
     return same, tuple(kept)
+
+
+def _told_apart(fusion: BoundSymbol) -> set[str]:
+    """What comparisons read, and what it is converted from: rounded for these, it is for all."""
+    made = {b.output.name: b.args[0].name for b in fusion.subsymbols if _is_float_cast(b)}
+    read = (b for b in fusion.subsymbols if prim_name(b) in COMPARISONS)
+    names = {p.name for b in read for p in tensors(b.flat_proxy_args)}
+    return names | {made[name] for name in names if name in made}
 
 
 def _summed_as_stored(fusion: BoundSymbol) -> set[str]:

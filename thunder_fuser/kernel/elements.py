@@ -365,8 +365,8 @@ class ElementWriter:
 
 def rounding(tv: TensorView, segment: Segment, strict: bool) -> DataType | None:
     """The precision to which the trace rounds `tv`, where registers have more and that rounding is
-    kept: `strict` keeps every one, a segment those of what is exact."""
-    is_kept = strict or tv in segment.exact
+    kept: `strict` keeps every one, a segment those of what is `rounded`."""
+    is_kept = strict or tv in segment.rounded
     return tv.dtype if is_kept and tv.dtype.is_reduced_precision else None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.precision import compared, fast_enough
+from thunder_fuser.analysis.precision import compared, fast_enough, told_apart
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.apart import Apart
@@ -47,7 +47,9 @@ def cut(
     waits = waits_of(fusion, is_shared)
     while True:
         memory = _settle_memory(fusion, input_layouts, copies, waits)
-        kernels = Kernels(memory, reject, fast_enough(fusion), compared(fusion))
+        exact = compared(fusion)
+        rounded = exact | told_apart(fusion)
+        kernels = Kernels(memory, reject, fast_enough(fusion), exact, rounded)
         launches = [*_launches(kernels)]
         segments, reasons = [s for s, _ in launches], [reason for _, reason in launches]
         refused = [s for s in segments if not s.is_opaque and reject(s) is not None]

@@ -44,12 +44,13 @@ class Group:
 class Kernels:
     """What kernels there may be, once it is settled what lies in `memory`. `reject` says why no
     template can hold a segment. For what is `fast` the fast form of an op is good enough; what is
-    `exact` is rounded as the trace says."""
+    `exact` is computed as the trace says, and what is `rounded` has its precision."""
 
     memory: Memory
     reject: Reject
     fast: frozenset[TensorView]
     exact: frozenset[TensorView]
+    rounded: frozenset[TensorView]
     made: dict[tuple[Store, ...], Segment] = field(default_factory=dict)
 
     def segment(self, stores: Sequence[Store]) -> Segment:
@@ -60,8 +61,8 @@ class Kernels:
             values, storage = self.memory.values, self.memory.storage
             leaves = frozenset(tv for tv in values if storage(tv) not in produced)
             is_opaque = any(s.value in self.memory.depth.opaque for s in stores)
-            made = Segment(stores, leaves, self.memory.layouts, is_opaque, self.fast, self.exact)
-            self.made[stores] = made
+            known = is_opaque, self.fast, self.exact, self.rounded
+            self.made[stores] = Segment(stores, leaves, self.memory.layouts, *known)
         return self.made[stores]
 
     def copy(self, write: Write) -> Segment:

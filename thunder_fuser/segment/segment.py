@@ -30,9 +30,10 @@ class Store:
 @dataclass(frozen=True, eq=False)
 class Segment:
     """Stores of one kernel, the tensors it reads from memory, and where all of them lie. For what
-    is in `fast` the fast form of an op is good enough; what is `exact` is rounded as the trace says
-    (`analysis/precision.py`). The blocks of one that `is_reversed` walk memory from its end; what
-    it stores and is `handed_on` is read by the next kernel."""
+    is in `fast` the fast form of an op is good enough; what is `exact` is computed as the trace
+    says, and what is `rounded` has its precision (`analysis/precision.py`). The blocks of one that
+    `is_reversed` walk memory from its end; what it stores and is `handed_on` is read by the next
+    kernel."""
 
     stores: tuple[Store, ...]
     leaves: frozenset[TensorView]
@@ -40,6 +41,7 @@ class Segment:
     is_opaque: bool = False  # run by torch: no template holds it
     fast: frozenset[TensorView] = frozenset()
     exact: frozenset[TensorView] = frozenset()
+    rounded: frozenset[TensorView] = frozenset()
     is_reversed: bool = False
     handed_on: frozenset[TensorView] = frozenset()
 

@@ -8,19 +8,20 @@ The gradient of a bias of attention scores is the sum, over all images, of the g
 which reads two planes of rows that are reduced along themselves. What is stored is one. The terms
 are rounded before they are added then, as what travels between segments is, and as eager's are. Of
 what a result of more bits is made nothing is read so: eager has all bits of that. Nor is what is
-compared with an extremum of its own, which another kernel may find of the exact value.
+compared, which another kernel may find of the exact value, or what is no factor of a sum's terms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from thunder_fuser.analysis.precision import compared
+from thunder_fuser.analysis.precision import compared, told_apart
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import Family
 from thunder_fuser.segment.carry import bytes_of
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -32,11 +33,11 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     fusion = segmented.fusion
     if fusion.writes:
         return fusion
-    exact, sides = _exact_values(fusion), compared(fusion)
+    exact, sides = _exact_values(fusion), compared(fusion) | told_apart(fusion)
     found = {
         (tv, of): result
         for (tv, of), result in _readers(segmented)
-        if tv not in exact and of not in sides
+        if tv not in exact and of not in sides and _is_only_summed(fusion, tv)
     }
     results = set(found.values())
     made = dict[TensorView, TensorView]()
@@ -58,6 +59,20 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
         return lying_like(tv, again(tv.expr, given))
 
     return rewrite(fusion, rule) if found else fusion
+
+
+def _is_only_summed(fusion: Fusion, tv: TensorView) -> bool:
+    """True for what reaches sums with nothing but factors on its way: an error of a rounding stays
+    as small beside it, which what it is added to, or a logarithm near one, may make large."""
+    todo = [tv]
+    while todo:
+        made = todo.pop()
+        if made.is_of("sum"):
+            continue
+        if not (made.family is Family.VIEW or made.expr.op.name in ("cast", "mul", "neg")):
+            return False
+        todo += fusion.uses[made]
+    return True
 
 
 def bytes_read(segmented: SegmentedFusion) -> int:
