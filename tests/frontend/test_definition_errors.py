@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import numpy
 import pytest
 import torch
 
@@ -160,6 +161,11 @@ def test_a_handle_of_an_attempt_that_failed_is_refused() -> None:
     [
         ({"shape": [-2]}, ("shape[0] is -2", "-1 (symbolic)")),
         ({"shape": [2.5]}, ("shape[0] is 2.5",)),
+        ({"sizes": [2.5], "strides": [1]}, ("sizes[0] is 2.5; legal: an int",)),
+        ({"sizes": [-2], "strides": [1]}, ("sizes[0] is -2; legal: 0 and above",)),
+        ({"sizes": [2], "strides": [1.5]}, ("strides[0] is 1.5; legal: an int",)),
+        ({"shape": [4], "stride_order": [0.0]}, ("stride_order[0] is 0.0; legal: an int",)),
+        ({"shape": [4], "contiguity": numpy.array([True])}, ("a bool or a list, not array",)),
         ({"shape": [4, 4], "contiguity": [True]}, ("has 1 entries, rank is 2",)),
         ({"shape": [4, 1], "contiguity": [True, True]}, ("contiguity[1]", "dim 1 of size 1")),
         ({"shape": [4, 4], "contiguity": [True, "yes"]}, ("contiguity[1] is 'yes'",)),
@@ -242,6 +248,12 @@ def test_from_pytorch_takes_cuda_tensors_and_cpu_scalars(tensor: torch.Tensor) -
             TypeError,
             ("an extent is an integer: 3.5",),
         ),
+        (
+            lambda fd, x: fd.ops.expand(x, [-1, -1, -1]),
+            ValueError,
+            ("dim 0 (-1), but", "a new one"),
+        ),
+        (lambda fd, x: fd.ops.triu(x, 0.5), TypeError, ("the diagonal has dtype f64",)),
         (lambda fd, x: fd.ops.mod(5, 0), ValueError, ("fd.ops.mod(5, 0): ", "has no value")),
         (lambda fd, x: fd.ops.sum(x, [2]), ValueError, ("dims[0] is 2", "rank 2: [-2, 1]")),
         (lambda fd, x: fd.ops.sum(x, [1, -1]), ValueError, ("names dim 1 twice",)),

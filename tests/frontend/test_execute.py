@@ -136,6 +136,13 @@ def test_arguments_that_do_not_fit(inputs: list[Any], words: tuple[str, ...]) ->
     refused(defined(added), inputs, *words)
 
 
+def test_a_tensor_without_strides_or_sizes_is_refused() -> None:
+    fd, x = defined(added), torch.randn(3, 4)
+    refused(fd, [x.to_sparse_csr(), 1.0], "argument 0 for T0", "do not have strides")
+    ragged = torch.nested.nested_tensor([x, x[:2]])
+    refused(fd, [ragged, 1.0], "argument 0 for T0")
+
+
 def test_a_tensor_without_memory_is_refused() -> None:
     fd, freed = defined(added), torch.randn(3, 4)
     freed.untyped_storage().resize_(0)

@@ -85,6 +85,8 @@ def check_arguments(specs: Sequence[InputSpec], inputs: Sequence[object]) -> lis
                 _check_number(spec, value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"argument {position} for {spec}: {error}") from None
+        except RuntimeError as error:  # of torch, for a tensor that has no strides or no sizes
+            raise TypeError(f"argument {position} for {spec}: {error}") from error
     _check_devices(specs, flat)
     return flat
 

@@ -57,7 +57,7 @@ class DefinitionCalls(ABC):
             "stride_order": stride_order,
         }
         written |= {"sizes": sizes, "strides": strides, "dtype": dtype, "is_cpu": is_cpu}
-        shown = {key: value for key, value in written.items() if value not in (None, ())}
+        shown = {key: value for key, value in written.items() if not _is_absent(value)}
         with recorder.call("fd.define_tensor", (), shown):
             if strides is None and _are_strides(contiguity):
                 sizes, strides = shape, contiguity  # type: ignore[assignment]
@@ -186,6 +186,10 @@ class DefinitionCalls(ABC):
                 raise TypeError(f"{tensor!r} is no Tensor; only tensors are placed")
             recorder.check_owner(tensor, "tensor")
             recorder.append(place_record(tensor, placements))
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or (isinstance(value, tuple) and not value)
 
 
 def _are_strides(contiguity: object) -> bool:

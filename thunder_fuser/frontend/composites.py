@@ -105,6 +105,8 @@ def _triu(scope: Scope, given: Given) -> tuple[Built, ...]:
     )
     diagonal = given["diagonal"]
     shift = constant(0) if diagonal is None else _scalar(diagonal)
+    if not shift.dtype.is_integral:
+        raise TypeError(f"triu: the diagonal has dtype {shift.dtype}; it is an integer")
     shifted = call(scope, "add", rows, shift)
     column = call(scope, "broadcast", shifted, is_broadcast_dim=(False, True))
     keep = call(scope, "ge", columns, column)

@@ -9,7 +9,8 @@ density demands, None for a broadcast dim (size 1, or expanded with stride 0).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -56,7 +57,8 @@ def natural_order(rank: int) -> tuple[int, ...]:
 def canonical_stride_order(stride_order: Sequence[int], rank: int) -> tuple[int, ...]:
     """Negative entries wrapped, the natural order where none is given.
 
-    Raises ValueError for a wrong length, an entry out of range, or a duplicate.
+    Raises TypeError for what is no int, ValueError for a wrong length, an entry out of range, or a
+    duplicate.
     """
     if not len(stride_order):
         return natural_order(rank)
@@ -64,7 +66,8 @@ def canonical_stride_order(stride_order: Sequence[int], rank: int) -> tuple[int,
         raise ValueError(
             f"stride_order {list(stride_order)} has {len(stride_order)} entries, rank is {rank}"
         )
-    order = tuple(wrap(entry, rank, f"stride_order[{k}]") for k, entry in enumerate(stride_order))
+    entries = integers(stride_order, "stride_order")
+    order = tuple(wrap(entry, rank, f"stride_order[{k}]") for k, entry in enumerate(entries))
     for entry in order:
         if order.count(entry) > 1:
             raise ValueError(f"stride_order {list(stride_order)} has {entry} twice")
@@ -97,6 +100,16 @@ def canonical_contiguity(
                 "legal: None"
             )
     return tuple(contiguity)
+
+
+def integers(values: Iterable[object], what: str) -> list[int]:
+    """Plain ints. Raises TypeError for an entry that is none, as bools are."""
+    found = []
+    for position, value in enumerate(values):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{what}[{position}] is {value!r}; legal: an int")
+        found.append(operator.index(value))
+    return found
 
 
 def wrap(dim: int, rank: int, what: str) -> int:

@@ -12,6 +12,7 @@ from thunder_fuser.frontend.layout import (
     canonical_contiguity,
     canonical_stride_order,
     compute_tensor_descriptor,
+    integers,
 )
 from thunder_fuser.frontend.records import DEFINE_TENSOR, Record, Static
 
@@ -26,13 +27,10 @@ def described_tensor(
     """By shape (-1 symbolic, 0 empty, 1 broadcast, n static) and contiguity, True if not given.
     Raises TypeError for a size that is no int, ValueError for one below -1 and for `is_cpu` of a
     rank above 0."""
-    dims = []
-    for dim, size in enumerate(shape):
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            raise TypeError(f"shape[{dim}] is {size!r}; legal: an int >= -1")
-        if size.__index__() < -1:
+    dims = [as_int64(size) for size in integers(shape, "shape")]
+    for dim, size in enumerate(dims):
+        if size < -1:
             raise ValueError(f"shape[{dim}] is {size}; legal: -1 (symbolic), 0, 1 (broadcast), n")
-        dims.append(as_int64(size.__index__()))
     if is_cpu and dims:
         raise ValueError(f"is_cpu with rank {len(dims)}: only 0-dim CPU tensors can be inputs")
     order = canonical_stride_order(stride_order, len(dims))
@@ -50,7 +48,12 @@ def described_tensor(
 def derived_tensor(
     sizes: Sequence[int], strides: Sequence[int], dtype: object, static_sizes: bool, is_cpu: bool
 ) -> Record:
-    """By an example's sizes and strides: size 1 is a broadcast, others symbolic unless static."""
+    """By an example's sizes and strides: size 1 is a broadcast, others symbolic unless static.
+    Raises TypeError for what is no int, ValueError for a negative one."""
+    sizes, strides = integers(sizes, "sizes"), integers(strides, "strides")
+    for dim, size in enumerate(sizes):
+        if size < 0:
+            raise ValueError(f"sizes[{dim}] is {size}; legal: 0 and above")
     descriptor = compute_tensor_descriptor(sizes, strides)
     shape = [size if static_sizes or size == 1 else -1 for size in sizes]
     return described_tensor(shape, descriptor.contiguity, dtype, is_cpu, descriptor.stride_order)

@@ -112,6 +112,9 @@ def expand(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     lead = len(shape) - producer.ndim
     if lead < 0:
         raise ValueError(f"expand to rank {len(shape)} of an input of rank {producer.ndim}")
+    for k in range(lead):
+        if sc.is_constant(shape[k], -1):
+            raise ValueError(f"expand keeps the size of dim {k} (-1), but that dim is a new one")
     for k, source in enumerate(producer.logical):
         if sc.is_constant(shape[lead + k], -1):
             shape[lead + k] = source.extent
