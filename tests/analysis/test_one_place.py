@@ -29,7 +29,6 @@ ALLOWED = {
     "ops/host.py:div": VALUES,
     "ops/host.py:pow": VALUES,
     "ops/host.py:remainder": VALUES,
-    "ops/host.py:logical_right_shift": VALUES,
     "ops/host.py:digamma": VALUES,
     "ir/domains.py:_infer": SIZES,
     "ir/domains.py:pad": SIZES,
