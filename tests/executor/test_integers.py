@@ -93,3 +93,28 @@ def test_operators_keep_their_line(program: Program, symbol: str, line: str) -> 
     traced = str(thunder.last_traces(jfn)[0]).splitlines()
     place = next(k for k, text in enumerate(traced) if f"ltorch.{symbol}(" in text)
     assert line in traced[place - 1]
+
+
+BESIDE: dict[str, Program] = {
+    "+": lambda x, n: x + n,
+    "-": lambda x, n: n - x,
+    "*": lambda x, n: x * n,
+    "//": lambda x, n: x // n,
+    "%": lambda x, n: x % n,
+    "pow": torch.pow,
+    "bits": torch.bitwise_and,
+    "maximum": torch.maximum,
+    "where": lambda x, n: torch.where(x > 3, x, n),
+    "its sum": lambda x, n: x * x.sum() + n,
+}
+
+
+@pytest.mark.parametrize("evaluator", [True, False])
+@pytest.mark.parametrize("number", [*SIGNED, torch.uint8])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_number_has_the_type_of_the_8_bits_beside_it(
+    name: str, dtype: torch.dtype, number: torch.dtype, evaluator: bool
+) -> None:
+    x = torch.randint(0, 256, (5, 7)).to(dtype)
+    check(BESIDE[name], x, torch.tensor(117, dtype=number), fuser_evaluator=evaluator)

@@ -55,7 +55,7 @@ from thunder_fuser.executor.inplace import (
     split_at_writes,
     write_results,
 )
-from thunder_fuser.executor.integers import INTEGERS
+from thunder_fuser.executor.integers import INTEGERS, NATURALS
 from thunder_fuser.executor.joint import returned
 from thunder_fuser.executor.limits import LIMITS
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
@@ -115,6 +115,7 @@ OVER_THUNDERS = products.GRADIENTS | missing_gradients.LOST | stable_gradients.A
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | products.PRODUCTS
 SEEN_INTO = (
     REFUSALS,
+    NATURALS,
     INTEGERS,
     CLASS_WEIGHTS,
     COMPOSITES,

@@ -2,6 +2,7 @@
 
     y = hardtanh(x, -1.0, 1.0)    x: i64    =>    y = hardtanh(x, -1, 1)
     y = floor_divide(x, -3)       x: u8     =>    y = div(x, -3, rounding_mode="trunc")
+    y = add(x, n)                 x: u8[8], n: i64[]    =>    y = add(x, convert(n, u8))
 
 Torch takes the numbers in the type of the tensor; beside an integer Thunder's floats make floats.
 Nothing unsigned is below zero: -3 is 253 in u8, where Thunder asks the number for its sign.
@@ -56,6 +57,11 @@ def _floor_divide(a: Any, b: Any) -> Any:
     return _divide(a, b, rounding_mode="floor")
 
 
+def _whole_quotient(a: Any, b: Any) -> Any:
+    found = _floor_divide(a, b)
+    return ltorch.floor_divide(a, b) if found is NotImplemented else found
+
+
 def _floor_divide_(a: Any, b: Any) -> Any:
     return _divide_(a, b, rounding_mode="floor")
 
@@ -75,8 +81,50 @@ def _is_unsigned(value: Any) -> bool:
     return type(value) is int
 
 
+def _in_8_bits(symbol: Callable[..., Any]) -> Compose:
+    """Whole numbers without dims have the type of the tensors beside them; of those of 8 bits and
+    of the other sign Thunder makes int16."""
+
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        types = {a.dtype for a in args if isinstance(a, TensorProxy) and a.ndim > 0}
+        types.discard(dtypes.bool8)
+        if types not in ({dtypes.uint8}, {dtypes.int8}):
+            return NotImplemented
+        (dtype,) = types
+        given = [ltorch.to(a, dtype) if _is_number(a) and a.dtype != dtype else a for a in args]
+        is_same = all(a is b for a, b in zip(args, given, strict=True))
+        return NotImplemented if is_same else symbol(*given, **kwargs)
+
+    return computed
+
+
+def _is_number(value: Any) -> bool:
+    """True for a tensor of integers without dims."""
+    is_tensor = isinstance(value, TensorProxy) and value.ndim == 0
+    return is_tensor and dtypes.is_nonboolean_integer_dtype(value.dtype)
+
+
 _divide, _divide_ = _rounded_by(ltorch.div), _rounded_by(ltorch.div_)
 
+# Taken before those of `INTEGERS`. Operators call symbols of Thunder 0.2.6 that are not those of
+# torch.add and torch.mul.
+NATURALS: dict[Any, Compose] = {
+    ltorch.add: _in_8_bits(ltorch.add),
+    ltorch.mul: _in_8_bits(ltorch.mul),
+    torch.add: _in_8_bits(ltorch.add),
+    torch.bitwise_and: _in_8_bits(ltorch.bitwise_and),
+    torch.bitwise_or: _in_8_bits(ltorch.bitwise_or),
+    torch.bitwise_xor: _in_8_bits(ltorch.bitwise_xor),
+    torch.floor_divide: _in_8_bits(_whole_quotient),
+    torch.fmod: _in_8_bits(ltorch.fmod),
+    torch.maximum: _in_8_bits(ltorch.maximum),
+    torch.minimum: _in_8_bits(ltorch.minimum),
+    torch.mul: _in_8_bits(ltorch.mul),
+    torch.pow: _in_8_bits(ltorch.pow),
+    torch.remainder: _in_8_bits(ltorch.remainder),
+    torch.sub: _in_8_bits(ltorch.sub),
+    torch.where: _in_8_bits(ltorch.where),
+}
 INTEGERS: dict[Any, Compose] = {
     F.hardtanh: _hardtanh,
     F.hardtanh_: _hardtanh_,

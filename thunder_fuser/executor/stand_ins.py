@@ -43,7 +43,7 @@ def lookasides(
     compositions: Mapping[Any, Compose], *composites: Mapping[Any, Compose]
 ) -> dict[Any, Compose]:
     """Each torch function, and Thunder's symbol of it, with what stands in for them; a method of a
-    tensor is called by the symbol of the function.
+    tensor is called by the symbol of the function. A table may name a symbol itself.
 
     What returns NotImplemented, or has no such parameters, leaves the call to the next, that of
     `composites` first and in order, at last to Thunder's symbol. What Thunder sees into stays as it
@@ -53,7 +53,7 @@ def lookasides(
     composed: dict[Any, list[Compose]] = {}  # by the symbol
     for table in (*composites, compositions):
         for function, compose in table.items():
-            symbol = symbols.get(function)
+            symbol = function if isinstance(function, Symbol) else symbols.get(function)
             if symbol is not None and (table is not compositions or symbol.is_prim):
                 composed.setdefault(symbol, []).append(compose)
     weak = (symbol for function, symbol in symbols.items() if may_be_weak(function))
