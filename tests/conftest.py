@@ -140,7 +140,14 @@ def _callers() -> list[inspect.FrameInfo]:
 
 
 @pytest.fixture
-def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def _settled_device(request: pytest.FixtureRequest) -> None:
+    """That of the test, if it has one, is known before a fixture asks for it."""
+    if "device" in request.fixturenames:
+        request.getfixturevalue("device")
+
+
+@pytest.fixture
+def wide_host(_settled_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host as a machine that needs several blocks, as a GPU does: nine rows are many for it,
     and hundreds few."""
     if here().type == "cpu":
@@ -149,7 +156,7 @@ def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def widest_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def widest_host(_settled_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host as a machine of the size of an H200: it has the kernels of one."""
     if here().type == "cpu":
         monkeypatch.setattr(pipeline, "target_for", lambda device: WIDEST_HOST)
