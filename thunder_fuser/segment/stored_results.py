@@ -8,7 +8,7 @@ The gradient of a bias of attention scores is the sum, over all images, of the g
 which reads two planes of rows that are reduced along themselves. What is stored is one. The terms
 are rounded before they are added then, as what travels between segments is, and as eager's are. Of
 what a result of more bits is made nothing is read so: eager has all bits of that. Nor is what is
-compared, which another kernel may find of the exact value, or what is no factor of a sum's terms.
+compared, which another kernel may find of the exact value, or what a function is taken of.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from thunder_fuser.segment.carry import bytes_of
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 
+_FACTORS = frozenset({"cast", "mul", "neg", "div", "truediv"})
+_TERMS = frozenset({"add", "sub"})
+
 
 def reading_results(segmented: SegmentedFusion) -> Fusion:
     """The fusion of `segmented` with such values read; itself where none is, or where something is
@@ -37,7 +40,7 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     found = {
         (tv, of): result
         for (tv, of), result in _readers(segmented)
-        if tv not in exact and of not in sides and _is_only_summed(fusion, tv)
+        if tv not in exact and of not in sides and _keeps_errors_small(fusion, tv)
     }
     results = set(found.values())
     made = dict[TensorView, TensorView]()
@@ -61,15 +64,19 @@ def reading_results(segmented: SegmentedFusion) -> Fusion:
     return rewrite(fusion, rule) if found else fusion
 
 
-def _is_only_summed(fusion: Fusion, tv: TensorView) -> bool:
-    """True for what reaches sums with nothing but factors on its way: an error of a rounding stays
-    as small beside it, which what it is added to, or a logarithm near one, may make large."""
-    todo = [tv]
+def _keeps_errors_small(fusion: Fusion, tv: TensorView) -> bool:
+    """True for what goes on to sums and results with factors and other tensors added alone: an
+    error of a rounding stays as small beside it, which a function, or a number close to it, may
+    make large."""
+    todo, seen = [tv], set[TensorView]()
     while todo:
         made = todo.pop()
-        if made.is_of("sum"):
+        if made in seen or made.is_of("sum"):
             continue
-        if not (made.family is Family.VIEW or made.expr.op.name in ("cast", "mul", "neg")):
+        seen.add(made)
+        are_tensors = len(made.producers) == len(made.expr.inputs)
+        is_linear = made.expr.op.name in _FACTORS or (are_tensors and made.expr.op.name in _TERMS)
+        if not (made.family is Family.VIEW or is_linear):
             return False
         todo += fusion.uses[made]
     return True
