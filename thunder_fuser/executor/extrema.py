@@ -175,7 +175,10 @@ def _is_among(operand: Any, kind: DataType | None) -> bool:
     if kind is None or not kind.is_floating or isinstance(operand, TensorProxy):
         return True
     is_number = isinstance(operand, int | float)
-    return is_number and torch.tensor(float(operand), dtype=TORCH_DTYPES[kind]).item() == operand
+    return (
+        is_number
+        and torch.tensor(float(operand), dtype=TORCH_DTYPES[kind], device="cpu").item() == operand
+    )
 
 
 def _keeps_bits(leaf: BoundSymbol) -> bool:

@@ -84,6 +84,7 @@ class _Translation:
         self._values: dict[str, Any] = {}  # name -> handle
         self._refs: dict[str, Ref] = {}
         self._written: dict[str, Any] = {}  # root -> handle of its newest value
+        self._drawn: set[str] = set()  # names of random numbers
 
     def define(self, proxy: Any, shape: Sequence[int] | None, layout: Layout | None) -> None:
         if shape is None or layout is None:
@@ -116,6 +117,7 @@ class _Translation:
             flat = results if isinstance(results, (tuple, list)) else (results,)
             for out, handle in zip(bsym.flat_proxy_outs, flat, strict=True):
                 self._values[out.name] = handle
+                self._drawn |= {out.name} if name == "UNIFORM_PHILOX" else set()
         advance(bsym, self._refs)
 
     def finish(self, outputs: Sequence[Any], over: Mapping[str, Any]) -> None:
@@ -159,7 +161,10 @@ class _Translation:
     def _call(self, bsym: BoundSymbol, convert: Callable[[Any], Any]) -> Any:
         custom = CUSTOM_OPS.get(bsym.sym.id)
         name = prim_name(bsym)
-        args, kwargs = _ADAPTERS.get(name, _as_written)(bsym.args, bsym.kwargs)
+        adapt = _ADAPTERS.get(name, _as_written)
+        if adapt is _compared and any(p.name in self._drawn for p in bsym.flat_proxy_args):
+            adapt = _as_written  # a share of random numbers is the exact one, as of torch's dropout
+        args, kwargs = adapt(bsym.args, bsym.kwargs)
         args = [_map(convert, arg) for arg in args]
         kwargs = {key: _map(convert, value) for key, value in kwargs.items()}
         if custom is not None:
