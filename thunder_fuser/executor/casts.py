@@ -22,7 +22,7 @@ from thunder.core.proxies import Proxy, variableify
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx
 
-from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.claims import is_backward, prim_name
 from thunder_fuser.executor.early_sums import shrinks
 from thunder_fuser.executor.storage import Storages, rebuilt, sources_of_views, tensors
 
@@ -36,7 +36,7 @@ def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool)
 
     A value leaves a fusion under its own name unless it is the fusion's argument unchanged; then
     later bound symbols read the argument. What the trace returns, or returns a view of, stays a
-    tensor of its own.
+    tensor of its own; a gradient may be a view of the cotangent, as torch's are.
     """
     returned = [p.name for p in trace.bound_symbols[-1].flat_proxy_args]
     shown = sources_of_views(trace.bound_symbols, returned)
@@ -46,7 +46,8 @@ def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool)
         if bsym.has_input(renamed):
             bsym = bsym.from_bsym_swap_proxies(renamed, skip_output=True)
         if bsym.sym.is_fusion:
-            same, subsymbols = _reduce(bsym, storages, shown, strict)
+            own = set(returned) if is_backward(bsym) else shown
+            same, subsymbols = _reduce(bsym, storages, own, strict)
             args = {p.name for p in bsym.args}
             outputs = {p.name: p for p in (same.get(variableify(p), p) for p in bsym.output)}
             kept = tuple(p for name, p in outputs.items() if name not in args)
