@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from tests.programs import expand, fusion, like, total, unsqueeze
+from tests.programs import chain, expand, fusion, like, total, unsqueeze
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -51,6 +52,25 @@ def test_one_that_is_returned_or_compared_stays() -> None:
     assert stays(x, weight, unsqueeze(largest, 1))
     assert stays(x, weight, call("cast", unsqueeze(largest, 1), dtype=DataType.BFloat16))
     assert stays(x, weight, call("eq", found, spread(largest, 1)))
+
+
+def test_one_that_elements_come_close_to_stays() -> None:
+    x, weight = like(*inputs())
+    found = magnitudes(x, weight)
+    largest = spread(call("max", found, dims=(1,)), 1)
+    share = call("div", found, largest)
+    assert stays(x, weight, chain(call("sub", largest, found), "sqrt"))
+    assert stays(x, weight, chain(share, "acos"))
+    reached = call("ge", share, sc.constant(1.0))
+    assert stays(x, weight, total(call("cast", reached, dtype=DataType.Float), 1))
+
+
+def test_one_that_scales_what_is_rounded_and_limited_goes() -> None:
+    x, weight = like(*inputs())
+    found = magnitudes(x, weight)
+    share = call("round", call("div", found, spread(call("max", found, dims=(1,)), 1)))
+    limited = call("where", call("gt", share, sc.constant(7.0)), sc.constant(7.0), share)
+    assert not stays(x, weight, call("cast", limited, dtype=DataType.Int8))
 
 
 def test_others_stay() -> None:

@@ -6,7 +6,8 @@
 The scale of a norm that is stored in 8 bits is so: the largest element then waits for no sum, and a
 row is read, computed and waited for once less. Of f32 and f64, whose products are off by a rounding
 or two. Not of a magnitude that is looked for among the elements, in this fusion or, where it is
-returned, in a gradient: none of them would be it. Not with `strict`.
+returned, in a gradient: none of them would be it. Nor of one from which they are taken, or of whose
+shares functions are: an element would lie beyond it. Not with `strict`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Iterator
 
 from thunder_fuser.analysis.precision import behind_views, compared
 from thunder_fuser.analysis.reductions import is_along, is_long_reduction, row_shape, terms_of
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import Family
 from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
 from thunder_fuser.presegment.stages import product
 
@@ -29,12 +32,32 @@ def factor_maxima(fusion: Fusion) -> Fusion:
     known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if not (tv.is_of("max") and is_along(tv)) or tv in looked_for:
+        if not (tv.is_of("max") and is_along(tv)) or tv in looked_for or not _scales(fusion, tv):
             return None
         made = again(tv.expr, inputs)
         return _drawn_out(made, of_rows(made, known))
 
     return rewrite(fusion, rule)
+
+
+_SCALING = frozenset({"abs", "cast", "clamp", "div", "maximum", "minimum", "mul", "neg",
+                      "reciprocal", "round", "truediv", "where"})  # fmt: skip
+
+
+def _scales(fusion: Fusion, tv: TensorView) -> bool:
+    """True where what follows from `tv` is multiplied, divided, rounded and limited alone."""
+    todo, seen = [tv], set[TensorView]()
+    while todo:
+        for use in fusion.uses[todo.pop()]:
+            if use.dtype is DataType.Bool:  # a test that chooses is that of a limit
+                if not all(other.is_of("where") for other in fusion.uses[use]):
+                    return False
+            elif use.family is not Family.VIEW and use.expr.op.name not in _SCALING:
+                return False
+            if use not in seen:
+                seen.add(use)
+                todo.append(use)
+    return True
 
 
 def _behind_casts(tv: TensorView) -> TensorView:
