@@ -171,3 +171,16 @@ def test_what_cancels_is_not_read_rounded(device: torch.device) -> None:
     _, found = jit(program)(x.bfloat16().to(device))
     _, wanted = program(x.bfloat16().to(device))
     torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
+
+
+def test_what_a_rounding_took_is_left_where_it_is_asked_for(device: torch.device) -> None:
+    """Two halves of the digits of f32, as products of matrices in bf16 are made of."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        high = x.bfloat16()
+        return high, (x - high.float()).bfloat16()
+
+    x = torch.randn(40, 33, device=device)
+    high, low = jit(program)(x)
+    assert torch.equal(high, x.bfloat16())
+    assert torch.equal(low, (x - high.float()).bfloat16())

@@ -83,8 +83,9 @@ def told_apart(fusion: Fusion) -> frozenset[TensorView]:
     """What of 16 bits is rounded wherever a kernel computes it, as a comparison tells it from
     others: two kernels, of which one reads it in memory, or a result and the mask beside it, would
     disagree. Of which side of 0 it is rounding changes nothing; whether it is infinite, in f16
-    alone."""
+    alone. And what is narrowed and meets what it is made of, which asks for what that took."""
     found = set[TensorView]()
+    found |= {half for tv in fusion.tensors for half in _halves(tv)}
     for made in _tests(fusion):
         sides = [tv for tv in made.tensors if tv.dtype.is_floating and not _is_drawn(tv)]
         numbers = [x.value for x in made.inputs if isinstance(x, Constant)]
@@ -104,6 +105,15 @@ def _tests(fusion: Fusion) -> Iterator[Expr]:
     for tv in fusion.tensors:
         if tv.dtype is DataType.Bool and tv.definition is not None:
             yield tv.definition
+
+
+def _halves(tv: TensorView) -> Iterator[TensorView]:
+    """What `tv` is made of beside that from which it was narrowed."""
+    read = tv.definition.tensors if tv.definition is not None else ()
+    for other in read:
+        narrow = other.producers[0] if other.is_of("cast") else other
+        if narrow.is_of("cast") and narrow.dtype.is_reduced_precision:
+            yield from (narrow for source in narrow.producers if source in read)
 
 
 def _is_drawn(tv: TensorView) -> bool:

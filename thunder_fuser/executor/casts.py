@@ -8,8 +8,8 @@ A shallow copy is its source. Conversions are followed only between floating typ
 f32 becomes the identity as well: a region computes in f32, and the rounding goes away on purpose;
 one to 8 bits stays, for nobody converts to these but for their values.
 But a sum of what leaves the fusion rounded is of that: if it is made by another kernel, it reads
-half of the bytes. And what is compared stays what it is compared as. `strict` keeps every
-conversion that narrows, with all that follows from it.
+half of the bytes. And what is compared, or meets what it is made of, stays rounded. `strict` keeps
+every conversion that narrows, with all that follows from it.
 """
 
 from __future__ import annotations
@@ -88,11 +88,16 @@ def _reduce(
 
 
 def _told_apart(fusion: BoundSymbol) -> set[str]:
-    """What comparisons read, and what it is converted from: rounded for these, it is for all."""
+    """What comparisons read, and what it is converted from: rounded for these, it is for all. And
+    what is narrowed and meets what it is made of, which asks for what the rounding took."""
     made = {b.output.name: b.args[0].name for b in fusion.subsymbols if _is_float_cast(b)}
-    read = (b for b in fusion.subsymbols if prim_name(b) in COMPARISONS)
-    names = {p.name for b in read for p in tensors(b.flat_proxy_args)}
-    return names | {made[name] for name in names if name in made}
+    names = set[str]()
+    for bsym in fusion.subsymbols:
+        read = {p.name for p in tensors(bsym.flat_proxy_args)}
+        narrow = {made[name] for name in read if name in made}
+        names |= read | narrow if prim_name(bsym) in COMPARISONS else set()
+        names |= {name for name in narrow if made.get(name) in read}
+    return names
 
 
 def _summed_as_stored(fusion: BoundSymbol) -> set[str]:
