@@ -21,7 +21,7 @@ def test_it_is_a_function_of_the_place() -> None:
     assert index_lines(index_of(segment, name_values(segment), value, strict=False)) == [
         "const auto index = [&](const int place) {",
         "  const tf::i64 T0_0 = T0[(place)];",
-        "  const tf::i64 T1_0 = -T0_0;",
+        "  const tf::i64 T1_0 = tf::wrapped_sub(0, T0_0);",
         "  return T1_0;",
         "};",
     ]

@@ -57,10 +57,10 @@ def test_one_block_of_a_cluster_is_counted() -> None:
 
 
 def test_the_tickets_of_bundles_and_of_all_lie_behind_those_of_shared_rows() -> None:
-    x = floats(150, 1 << 20)
+    x = floats(300, 1 << 20)
     kernel = kernel_of(x, chain(total(total(x, 1), 0), "exp"))
     assert kernel.splits > 1
     first, second, third = (line for line in text_of(kernel).splitlines() if "tf::is_last" in line)
     assert "tickets + group" in first
-    assert "tickets + 150 + bundle, end - begin)" in second
-    assert "tickets + 150 + 2, 2)" in third
+    assert "tickets + 300 + bundle, end - begin)" in second
+    assert "tickets + 300 + 2, 2)" in third

@@ -94,7 +94,16 @@ def told_apart(fusion: Fusion) -> frozenset[TensorView]:
             found |= {tv for tv in topological(asked) if tv.dtype is DataType.Half}
         elif made.op.name in _COMPARISONS and (0 not in numbers or any(map(_is_difference, sides))):
             found |= {tv for tv in topological(sides) if tv.dtype.is_reduced_precision}
-    return frozenset(found)
+    return frozenset(tv for tv in found if not _is_one_of_its_own(tv))
+
+
+def _is_one_of_its_own(tv: TensorView) -> bool:
+    """True for an element of tensors of its type, or its opposite, which has no more digits."""
+    made = tv.definition
+    if made is None or made.op.name not in ("abs", "neg", "maximum", "minimum", "where"):
+        return False
+    of_type = (x.dtype in (tv.dtype, DataType.Bool) for x in made.tensors)
+    return len(made.tensors) == len(made.inputs) and all(of_type)
 
 
 _INFINITE = frozenset({"isfinite", "isinf", "isposinf", "isneginf"})

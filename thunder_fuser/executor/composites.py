@@ -45,8 +45,8 @@ def _repeat_interleave(
 
 def _flip(a: Any, *dims: Any) -> Any:
     """A copy where it flips nothing too."""
-    is_idle = a.ndim == 0 or dims in ((), ((),), ([],))
-    return ltorch.clone(a) if is_idle else ltorch.flip(a, *dims)
+    flipped = ltorch.flip(a, *dims)
+    return ltorch.clone(a) if flipped is a else flipped
 
 
 def _abs(a: Any) -> Any:
