@@ -45,8 +45,9 @@ def _repeat_interleave(
 
 def _flip(a: Any, *dims: Any) -> Any:
     """A copy where it flips nothing too."""
-    flipped = ltorch.flip(a, *dims)
-    return ltorch.clone(a) if flipped is a else flipped
+    flipped = ltorch.flip(a, *dims)  # which refuses dims that there are not
+    is_idle = a.ndim == 0 or dims in ((), ((),), ([],))
+    return ltorch.clone(a) if is_idle else flipped
 
 
 def _abs(a: Any) -> Any:
