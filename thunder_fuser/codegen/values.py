@@ -52,8 +52,6 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
     match value:
         case Compute(op, args, stored, accuracy, by_lane):
             template = op.by_lane if by_lane else _template(op, args, kind, accuracy)
-            if op.wraps and stored.compute_type in (DataType.Int32, DataType.Int):
-                template = op.wraps
             names = {"t": kind, "s": CUDA_TYPES[stored], "checks": CHECKS}
             return template.format(*map(operand, args), **names)
         case Convert(arg):
@@ -80,7 +78,12 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
             assert_never(value)
 
 
+_WRAPPING = frozenset({COMPUTE_TYPES[DataType.Int32], COMPUTE_TYPES[DataType.Int]})
+
+
 def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy) -> str:
+    if op.wraps and kind in _WRAPPING:
+        return op.wraps
     by_number = kind == "float" and _is_moderate(args[-1])
     by_row = kind == "float" and _is_of_row(args[-1]) and not _is_of_row(args[0])
     match accuracy:
