@@ -71,8 +71,8 @@ def compared(fusion: Fusion) -> frozenset[TensorView]:
     values is one of them only if each is rounded alike wherever a kernel computes it: where the
     compiler contracts a product into an FMA in one scope and not in another, or one kernel reads in
     16 bits what another has in a register, no element equals it, and the gradient divides by their
-    number, 0. What is asked of an extremum alone, as whether it
-    is infinite, looks for no element."""
+    number, 0. What is asked of an extremum alone, as whether it is infinite, looks for no
+    element."""
     sides = (made.tensors for made in _tests(fusion) if len(made.tensors) > 1)
     counted = (tv.expr.tensors for tv in fusion.tensors if tv.is_of("maxima") or tv.is_of("minima"))
     found = (both for both in sides if any(map(_is_extremum, both)))
@@ -84,8 +84,7 @@ def told_apart(fusion: Fusion) -> frozenset[TensorView]:
     others: two kernels, of which one reads it in memory, or a result and the mask beside it, would
     disagree. Of which side of 0 it is rounding changes nothing; whether it is infinite, in f16
     alone. And what is narrowed and meets what it is made of, which asks for what that took."""
-    found = set[TensorView]()
-    found |= {half for tv in fusion.tensors for half in _halves(tv)}
+    found = {half for tv in fusion.tensors for half in _halves(tv)}
     for made in _tests(fusion):
         sides = [tv for tv in made.tensors if tv.dtype.is_floating and not _is_drawn(tv)]
         numbers = [x.value for x in made.inputs if isinstance(x, Constant)]

@@ -44,12 +44,12 @@ def cut(
     that `is_shared`."""
     reject = cache(reject)
     fusion = settle_writes(fusion)
+    fast, exact = fast_enough(fusion), compared(fusion)
+    rounded = exact | told_apart(fusion)
     waits = waits_of(fusion, is_shared)
     while True:
         memory = _settle_memory(fusion, input_layouts, copies, waits)
-        exact = compared(fusion)
-        rounded = exact | told_apart(fusion)
-        kernels = Kernels(memory, reject, fast_enough(fusion), exact, rounded)
+        kernels = Kernels(memory, reject, fast, exact, rounded)
         launches = [*_launches(kernels)]
         segments, reasons = [s for s, _ in launches], [reason for _, reason in launches]
         refused = [s for s in segments if not s.is_opaque and reject(s) is not None]
